@@ -1,0 +1,173 @@
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Join every host's changes into one plan, print it, and refuse if anything stands against it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import secrets
+import time
+import typing as t
+
+import yaml
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollout_plan
+from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
+
+display = Display()
+Vars = dict[str, t.Any]
+
+# Prefixes that nobody but this collection gives to a variable.
+OWN_PREFIXES = ("health_check_", "slurm_conf_", "slurm_running_", "slurmd_", "slurmctld_", "slurmdbd_", "patrol_", "deploy_", "verify_")
+
+
+class ActionModule(ActionBase):
+    """Runs once, on the control node; reads the facts of all hosts of the rollout."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: Vars | None = None) -> Vars:
+        result: Vars = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        hostvars = task_vars["hostvars"]
+        hosts: list[str] = list(task_vars["ansible_play_hosts_all"])
+        groups: dict[str, list[str]] = task_vars["groups"]
+        policy: str = self._task.args.get("running_jobs", "refuse")
+
+        facts = {host: hostvars[host].get("hpcguard_cluster") if host in task_vars["ansible_play_hosts"] else None for host in hosts}
+        controllers = groups.get("slurm_controller", [])
+        computes = [host for host in groups.get("slurm_compute", []) if host in hosts]
+        view = self._controller_view(hostvars, controllers)
+        jobs = view["jobs"] if view else []
+
+        changes: list[Vars] = []
+        problems: list[Vars] = self._variable_problems(task_vars, policy)
+        interrupted: dict[str, list[str]] = {}
+        for host in hosts:
+            if facts[host] is None:
+                continue
+            for role_changes in hostvars[host].get("hpcguard_changes", {}).values():
+                changes.extend(role_changes)
+            problems.extend(hostvars[host].get("hpcguard_problems", []))
+            interrupted.update(hostvars[host].get("hpcguard_interrupted", {}))
+
+        problems.extend(self._inventory_problems(controllers, groups.get("slurm_compute", [])))
+        for host in hosts:
+            problems.extend(preflight.host_problems(host, facts[host], host in computes))
+        for host in controllers[:1]:
+            fact = hostvars[host].get("hpcguard_cluster") if host in hostvars else None
+            if fact is not None:
+                problems.extend(preflight.controller_problems(host, fact, [self._node_name(hostvars, name) for name in computes]))
+        problems.extend(preflight.job_problems(changes, jobs, policy))
+
+        deferred = rollout_plan.deferred_keys(changes, jobs, policy)
+        changes = rollout_plan.without_keys(changes, deferred)
+        here = [host for host in controllers if host in hosts]
+        host_actions = rollout_plan.merged_actions(rollout_plan.actions(changes, here, computes), interrupted)
+        active = sorted({change["host"] for change in changes} | set(host_actions))
+
+        self._show(changes, host_actions, deferred, problems)
+        errors = [found for found in problems if found["severity"] == "error"]
+        if errors:
+            result.update(failed=True, findings=problems, msg="refused, nothing was written:\n" + "\n".join(preflight.describe(errors)))
+            return result
+        result.update(
+            changed=False,
+            id=time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2),
+            plan=changes,
+            actions=host_actions,
+            active=active,
+            deferred=deferred,
+            jobs=rollout_plan.jobs_with_steps(jobs),
+            out_of_service=[node["name"] for node in view["nodes"] if "DRAIN" in node["flags"]] if view else [],
+        )
+        return result
+
+    def _show(self, changes: list[Vars], host_actions: dict[str, list[str]], deferred: list[str], problems: list[Vars]) -> None:
+        lines = rollout_plan.describe(changes, host_actions, deferred) or ["nothing to change / 无需变更"]
+        display.display("\nPLAN / 变更计划")
+        for line in lines:
+            display.display("  " + clean_text(line))
+        for found in problems:
+            if found["severity"] == "warning":
+                display.warning(clean_text(f"{found['host']}: {found['cause']}"))
+
+    @staticmethod
+    def _controller_view(hostvars: Vars, controllers: list[str]) -> Vars | None:
+        """What slurmctld says, from the first controller that could be asked."""
+        for host in controllers:
+            fact = hostvars[host].get("hpcguard_cluster") if host in hostvars else None
+            if fact and fact.get("controller"):
+                return t.cast(Vars, fact["controller"])
+        return None
+
+    @staticmethod
+    def _node_name(hostvars: Vars, host: str) -> str:
+        return t.cast(str, hostvars[host].get("cluster_node_name") or host)
+
+    @staticmethod
+    def _inventory_problems(controllers: list[str], computes: list[str]) -> list[Vars]:
+        return [
+            preflight.problem(
+                "inventory",
+                f"the inventory has no host in group {group}",
+                f"put the hosts that run {daemon} into the group {group}",
+                "清单缺少主机组",
+                "empty inventory group",
+            )
+            for group, daemon, members in (
+                ("slurm_controller", "slurmctld", controllers),
+                ("slurm_compute", "slurmd", computes),
+            )
+            if not members
+        ]
+
+    def _variable_problems(self, task_vars: Vars, policy: str) -> list[Vars]:
+        """Variables with a role's prefix that no role knows: nearly always a typing error."""
+        known = self._known_variables()
+        found = []
+        for name in sorted(task_vars):
+            if name in known or not name.startswith(OWN_PREFIXES):
+                continue
+            near = difflib.get_close_matches(name, known, n=1)
+            found.append(
+                preflight.problem(
+                    "variables",
+                    f"no role of this collection has a variable named {name}",
+                    f"did you mean {near[0]}?" if near else "remove it, or see the roles' argument specifications",
+                    "未知变量",
+                    "unknown variable",
+                )
+            )
+        if policy not in rollout_plan.RUNNING_JOBS_CHOICES:
+            found.append(
+                preflight.problem(
+                    "variables",
+                    f"slurm_running_jobs is {policy!r}",
+                    "use one of refuse, defer, drain",
+                    "变量取值无效",
+                    "bad value",
+                )
+            )
+        return found
+
+    @staticmethod
+    def _known_variables() -> set[str]:
+        """Every variable that an argument specification of this collection names."""
+        # the collection's own directory: this file is plugins/action/rollout_plan.py in it
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        known: set[str] = set()
+        roles = os.path.join(root, "roles")
+        for role in sorted(os.listdir(roles)):
+            path = os.path.join(roles, role, "meta", "argument_specs.yml")
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as stream:
+                    specs = yaml.safe_load(stream) or {}
+                for entry in specs.get("argument_specs", {}).values():
+                    known.update(entry.get("options", {}))
+        return known

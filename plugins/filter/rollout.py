@@ -1,0 +1,43 @@
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters for the phases of a rollout (control node)."""
+
+from __future__ import annotations
+
+import typing as t
+from collections.abc import Iterable, Mapping
+
+PHASES = ("snapshot", "stage", "controller", "compute", "patrol", "prove")
+
+
+def rollout_trouble(
+    hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]], computes: Iterable[str], phase: str, gone: Iterable[str] = ()
+) -> list[str]:
+    """Why phase *phase* must not begin: one sentence a host that did not come through the phases before.
+
+    :param hosts: hosts of the rollout
+    :param computes: hosts running slurmd, the only ones to take phase ``compute``
+    :param gone: hosts that dropped out of the present play
+    """
+    needed = set(PHASES[: PHASES.index(phase)]) if phase in PHASES else set(PHASES)
+    computes, gone = set(computes), set(gone)
+    trouble = []
+    for host in hosts:
+        variables = hostvars[host]
+        missing = needed - set(variables.get("hpcguard_reached", [])) - (set() if host in computes else {"compute"})
+        if variables.get("hpcguard_failed"):
+            trouble.append(str(variables["hpcguard_failed"]))
+        elif missing:
+            first = next(name for name in PHASES if name in missing)
+            trouble.append(f"{host}: unreachable in phase {first}")
+        elif host in gone:
+            trouble.append(f"{host}: unreachable")
+    return trouble
+
+
+class FilterModule:
+    """Names the filters for Ansible."""
+
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        return {"rollout_trouble": rollout_trouble}

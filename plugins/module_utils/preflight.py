@@ -1,0 +1,199 @@
+# -*- coding: utf-8 -*-
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that stands against a rollout, found before anything is written. Pure.
+
+The judgement works on the cluster facts (docs/architecture.md) of all hosts at once, so
+that an operator reads one list instead of running into one problem after the other.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from . import rollout_plan
+
+OLDEST, NEWEST = (20, 11), (26, 5)
+NEEDED_FREE_MB = 20
+
+
+def problem(host, cause, remedy, title_zh, title_en, severity="error", path=None, line=None):
+    """A Finding (docs/architecture.md) of the preflight."""
+    return {
+        "id": "preflight",
+        "severity": severity,
+        "host": host,
+        "title": {"zh": title_zh, "en": title_en},
+        "evidence": [],
+        "cause": cause,
+        "remedy": remedy,
+        "file": path,
+        "line": line,
+    }
+
+
+def host_problems(host, fact, needs_slurmd):
+    """Problems of one host. *fact* is its cluster fact, None when it could not be looked at."""
+    if fact is None:
+        return [
+            problem(
+                host,
+                "the host did not answer over SSH",
+                "bring it back, or leave it out with --limit '!%s'; the next run puts it right" % host,
+                "主机无法连接",
+                "host unreachable",
+            )
+        ]
+    found = []
+    slurm = fact["slurm"]
+    if not slurm["bin"].get("scontrol") or not slurm["version"]:
+        found.append(
+            problem(
+                host,
+                "no scontrol was found in the unit's directory, PATH, /usr or /usr/local/slurm",
+                "set cluster_bin_dirs to the directory that holds Slurm's programs",
+                "未找到 Slurm",
+                "Slurm not found",
+            )
+        )
+        return found
+    if not OLDEST <= tuple(slurm["release"]) <= NEWEST:
+        found.append(
+            problem(
+                host,
+                "Slurm %s is outside the supported releases 20.11 to 26.05" % slurm["version"],
+                "use a release of the collection that supports it",
+                "Slurm 版本不受支持",
+                "unsupported Slurm release",
+            )
+        )
+    if fact["conf"]["mode"] == "none":
+        found.append(
+            problem(
+                host,
+                "neither a slurm.conf nor a configuration server was found",
+                "set cluster_conf_path to the slurm.conf that the daemons use",
+                "未找到 slurm.conf",
+                "no slurm.conf",
+            )
+        )
+    if fact["munge"] is False:
+        found.append(
+            problem(
+                host,
+                "munge could not make and read a credential here",
+                "systemctl status munge; check /etc/munge/munge.key and the clock",
+                "munge 不可用",
+                "munge does not work",
+            )
+        )
+    if fact["free_mb"] is not None and fact["free_mb"] < NEEDED_FREE_MB:
+        found.append(
+            problem(
+                host,
+                "only %d MB are free where snapshots are kept" % fact["free_mb"],
+                "free at least %d MB under /var/lib" % NEEDED_FREE_MB,
+                "磁盘空间不足",
+                "no room for a snapshot",
+            )
+        )
+    if needs_slurmd and fact["units"].get("slurmd", {}).get("load_state") != "loaded":
+        found.append(
+            problem(
+                host,
+                "the host is in slurm_compute but has no slurmd.service",
+                "install slurmd, or take the host out of the group",
+                "没有 slurmd 单元",
+                "no slurmd unit",
+            )
+        )
+    return found
+
+
+def controller_problems(host, fact, computes):
+    """Problems seen by the controller: does it answer, does it know the nodes, are they in service."""
+    view = fact.get("controller")
+    if not view or not view["ping"]:
+        return [
+            problem(
+                host,
+                "scontrol ping got no answer from slurmctld",
+                "journalctl -u slurmctld; start it before rolling out",
+                "slurmctld 未响应",
+                "slurmctld does not answer",
+            )
+        ]
+    found = []
+    if "slurmdbd" in view["config"].get("AccountingStorageType", "") and not view["cluster_registered"]:
+        found.append(
+            problem(
+                host,
+                "accounting goes through slurmdbd, but sacctmgr does not list the cluster",
+                "check slurmdbd, then: sacctmgr -i add cluster %s" % view["config"].get("ClusterName", "NAME"),
+                "slurmdbd 未登记该集群",
+                "cluster not registered with slurmdbd",
+            )
+        )
+    known = dict((node["name"], node) for node in view["nodes"])
+    for name in computes:
+        node = known.get(name)
+        if node is None:
+            found.append(
+                problem(
+                    name,
+                    "slurmctld knows no node of this name",
+                    "set cluster_node_name for the host if its NodeName differs from its inventory name",
+                    "slurmctld 不认识该节点",
+                    "unknown node",
+                )
+            )
+        elif node["base"] in ("DOWN", "UNKNOWN") or "NOT_RESPONDING" in node["flags"]:
+            found.append(
+                problem(
+                    name,
+                    "the node is %s (%s): its recovery could not be told from a failed rollout"
+                    % (node["state"], node["reason"] or "no reason"),
+                    "bring it back first (systemctl status slurmd munge), or leave it out with --limit '!%s'" % name,
+                    "节点不在服务中",
+                    "node out of service",
+                )
+            )
+    return found
+
+
+def job_problems(changes, jobs, policy):
+    """Jobs that stand against a change, unless the policy says how to go on."""
+    if policy != "refuse":
+        return []
+    unsafe = rollout_plan.unsafe_changes(changes, jobs)
+    if not unsafe:
+        return []
+    running = rollout_plan.jobs_with_steps(jobs)
+    names = ", ".join("%s (%s, %s, on %s)" % (job["id"], job["name"], job["user"], job["nodes"]) for job in running[:20])
+    if len(running) > 20:
+        names += " and %d more" % (len(running) - 20)
+    return [
+        problem(
+            change["host"],
+            "%s: %s -> %s must not change while steps run; running: %s" % (change["thing"], change["from"], change["to"], names),
+            "wait for the jobs, or say -e slurm_running_jobs=defer (all but this change) or "
+            "-e slurm_running_jobs=drain (drain the nodes and wait)",
+            "有作业正在运行",
+            "jobs are running",
+        )
+        for change in unsafe
+    ]
+
+
+def describe(findings):
+    """The findings as numbered lines a tired operator can work through."""
+    lines = []
+    for number, found in enumerate(findings, 1):
+        place = ""
+        if found.get("file"):
+            place = " %s%s" % (found["file"], ":%s" % found["line"] if found.get("line") else "")
+        lines.append("%d. [%s]%s %s / %s" % (number, found["host"], place, found["title"]["zh"], found["title"]["en"]))
+        lines.append("   cause:  %s" % found["cause"])
+        lines.append("   remedy: %s" % found["remedy"])
+    return lines

@@ -1,0 +1,34 @@
+"""A phase begins only when every host came through the phases before."""
+
+from __future__ import annotations
+
+from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, rollout_trouble
+
+DONE = {"hpcguard_reached": list(PHASES)}
+
+
+def test_all_through_means_no_trouble() -> None:
+    assert rollout_trouble(["c", "n"], {"c": DONE, "n": DONE}, ["n"], "finish") == []
+
+
+def test_the_first_phase_needs_nothing_before() -> None:
+    assert rollout_trouble(["n"], {"n": {"hpcguard_reached": []}}, ["n"], "snapshot") == []
+
+
+def test_a_controller_takes_no_compute_phase() -> None:
+    controller = {"hpcguard_reached": ["snapshot", "stage", "controller"]}
+    assert rollout_trouble(["c", "n"], {"c": controller, "n": DONE}, ["n"], "patrol") == []
+
+
+def test_an_unreachable_host_is_named_with_the_phase_it_missed() -> None:
+    lost = {"hpcguard_reached": ["snapshot"]}
+    assert rollout_trouble(["n"], {"n": lost}, ["n"], "controller") == ["n: unreachable in phase stage"]
+
+
+def test_a_failure_is_told_in_its_own_words() -> None:
+    failed = {"hpcguard_reached": ["snapshot"], "hpcguard_failed": "n: disk full"}
+    assert rollout_trouble(["n"], {"n": failed}, ["n"], "controller") == ["n: disk full"]
+
+
+def test_a_host_lost_in_the_present_play_counts_at_once() -> None:
+    assert rollout_trouble(["n"], {"n": DONE}, ["n"], "finish", ["n"]) == ["n: unreachable"]

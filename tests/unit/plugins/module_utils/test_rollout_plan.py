@@ -1,0 +1,77 @@
+"""Which daemons a plan touches, what is unsafe under jobs, and what is left for later."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import rollout_plan
+
+Change = dict[str, t.Any]
+CTL, NODES = ["c1"], ["n1", "n2"]
+RUNNING = {"id": "7", "name": "md", "user": "ann", "state": "RUNNING", "nodes": "n1"}
+
+
+def change(thing: str, kind: str, host: str = "c1") -> Change:
+    return {"host": host, "thing": thing, "from": "a", "to": "b", "class": kind, "reason": "r", "source": "s"}
+
+
+GATHER = change("slurm.conf:JobAcctGatherType", "restart_without_steps")
+RETURN = change("slurm.conf:ReturnToService", "reconfigure")
+UNIT = change("file:/etc/systemd/system/slurmd.service", "restart_slurmd", "n1")
+
+
+def test_reconfigure_is_enough_where_nothing_asks_for_more() -> None:
+    assert rollout_plan.actions([RETURN], CTL, NODES) == {"c1": ["reconfigure"]}
+
+
+def test_a_restarted_slurmctld_needs_no_reconfigure() -> None:
+    assert rollout_plan.actions([RETURN, GATHER], CTL, NODES) == {
+        "c1": ["restart_slurmctld", "without_steps"],
+        "n1": ["restart_slurmd"],
+        "n2": ["restart_slurmd"],
+    }
+
+
+def test_a_unit_restarts_its_own_host_only() -> None:
+    assert rollout_plan.actions([UNIT], CTL, NODES) == {"n1": ["restart_slurmd"]}
+
+
+def test_scripts_and_reloads_restart_nothing() -> None:
+    assert rollout_plan.actions([change("file:/x", "none"), change("file:/y.service", "reload_units")], CTL, NODES) == {}
+
+
+def test_no_job_no_danger() -> None:
+    assert rollout_plan.unsafe_changes([GATHER], []) == []
+    assert rollout_plan.unsafe_changes([GATHER], [dict(RUNNING, state="PENDING")]) == []
+
+
+def test_each_state_that_may_hold_steps_is_danger() -> None:
+    for state in rollout_plan.STATES_WITH_STEPS:
+        assert rollout_plan.unsafe_changes([GATHER, RETURN], [dict(RUNNING, state=state)]) == [GATHER]
+
+
+def test_defer_leaves_out_exactly_the_unsafe_keys() -> None:
+    keys = rollout_plan.deferred_keys([GATHER, RETURN], [RUNNING], "defer")
+    assert keys == ["JobAcctGatherType"]
+    assert rollout_plan.without_keys([GATHER, RETURN, UNIT], keys) == [RETURN, UNIT]
+
+
+def test_other_policies_and_idle_clusters_defer_nothing() -> None:
+    assert rollout_plan.deferred_keys([GATHER], [RUNNING], "refuse") == []
+    assert rollout_plan.deferred_keys([GATHER], [RUNNING], "drain") == []
+    assert rollout_plan.deferred_keys([GATHER], [], "defer") == []
+
+
+def test_an_interrupted_rollout_is_finished() -> None:
+    assert rollout_plan.merged_actions({"c1": ["reconfigure"]}, {"c1": ["restart_slurmctld"], "n1": ["restart_slurmd"]}) == {
+        "c1": ["restart_slurmctld"],
+        "n1": ["restart_slurmd"],
+    }
+
+
+def test_the_plan_is_readable_and_groups_equal_changes() -> None:
+    lines = rollout_plan.describe([UNIT, dict(UNIT, host="n2")], {"n1": ["restart_slurmd"], "n2": ["restart_slurmd"]}, ["X"])
+    assert lines[0] == "file:/etc/systemd/system/slurmd.service  [restart_slurmd]"
+    assert "    on     n1, n2" in lines
+    assert "slurm.conf:X  [deferred: jobs are running]" in lines
+    assert lines[-1] == "restart slurmd on n1, n2"
