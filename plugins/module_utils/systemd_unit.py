@@ -143,15 +143,24 @@ def parse_unit(text):
     return entries
 
 
-def render_unit(entries, comment=""):
-    """The text of a unit file; sections in the order Unit, (others), Install."""
+def render_unit(entries, comment="", remarks=None):
+    """The text of a unit file; sections in the order Unit, (others), Install.
+
+    :param remarks: {(section, key): comment above the key}
+    """
+    remarks = remarks or {}
     sections = []
     for section, _key, _value in entries:
         if section not in sections:
             sections.append(section)
     sections.sort(key=lambda name: {"Unit": 0, "Install": 2}.get(name, 1))
-    lines = ["# " + line if line else "#" for line in comment.splitlines()]
+    lines = ["# " + line for line in comment.splitlines()]
     for section in sections:
         lines += ["", "[%s]" % section] if lines else ["[%s]" % section]
-        lines += ["%s=%s" % (key, value) for name, key, value in entries if name == section]
+        previous = None
+        for key, value in [entry[1:] for entry in entries if entry[0] == section]:
+            if remarks.get((section, key)) and key != previous:
+                lines.append("# " + remarks[section, key])
+            lines.append("%s=%s" % (key, value))
+            previous = key
     return "\n".join(lines) + "\n"
