@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 
-from . import systemd_unit
+from . import snapshot_manifest, systemd_unit
 
 # Settings of the caller's shell that would change the output of Slurm's commands.
 _UNWANTED_ENV = ("SLURM_", "SINFO_", "SQUEUE_", "SACCT_", "SACCTMGR_", "SCONTROL_", "SBATCH_", "SRUN_")
@@ -256,3 +256,98 @@ def slurmstepds():
         if comm == b"slurmstepd" and fields[0] not in (b"Z", b"X") and words[1:2] != [b"infinity"]:
             found[int(name)] = int(fields[19])
     return found
+
+
+def path_problem(path):
+    """Why root must not write this file, as a sentence; empty when it may.
+
+    Whoever can change a directory on the way could swap the file for a link of his own.
+    """
+    if not path.startswith("/") or os.path.normpath(path) != path:
+        return "is no absolute, plain path"
+    if os.path.islink(path):
+        return "is a symbolic link to %s" % os.readlink(path)
+    if os.path.isdir(path):
+        return "is a directory"
+    if os.path.lexists(path) and not os.path.isfile(path):
+        return "is no regular file"
+    folder = os.path.realpath(os.path.dirname(path))
+    while True:
+        try:
+            status = os.stat(folder)
+        except (OSError, IOError):
+            status = None  # not there yet: it will be root's
+        if status is not None:
+            if not stat.S_ISDIR(status.st_mode):
+                return "lies under %s, which is no directory" % folder
+            if status.st_uid != 0:
+                return "lies under %s, which is not owned by root" % folder
+            if status.st_mode & 0o022:
+                return "lies under %s, which others than root may write to" % folder
+        if folder == "/":
+            return ""
+        folder = os.path.dirname(folder)
+
+
+def make_dirs(folder):
+    """Create missing directories as root's, mode 0755; returns those created, outermost first."""
+    created = []
+    while not os.path.isdir(folder):
+        created.insert(0, folder)
+        folder = os.path.dirname(folder)
+    for name in created:
+        os.mkdir(name)
+        os.chmod(name, 0o755)
+        os.chown(name, os.geteuid(), os.getegid())
+        fsync_dir(os.path.dirname(name))
+    return created
+
+
+def snapshots(state_dir):
+    """(readable manifests, {id: why it is damaged}) of the snapshots kept on this host."""
+    folder = os.path.join(state_dir, "snapshots")
+    manifests, damaged = [], {}
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if not snapshot_manifest.valid_id(name):
+            continue  # one that was being written when the machine stopped
+        try:
+            manifests.append(snapshot_manifest.loads(read_text(os.path.join(folder, name, "manifest.json")), name))
+        except snapshot_manifest.Damaged as error:
+            damaged[name] = str(error)
+    return manifests, damaged
+
+
+def snapshot_content(state_dir, snapshot_id, record):
+    """Recorded content of a file; raises Damaged when it is not what was recorded."""
+    content = read_bytes(os.path.join(state_dir, "snapshots", snapshot_id, "files", record["stored"]))
+    if content is None or snapshot_manifest.sha256(content) != record["sha256"]:
+        raise snapshot_manifest.Damaged("its copy of %s does not match its checksum" % record["path"])
+    return content
+
+
+def file_record(path):
+    """How a path is now: (record for a snapshot, content of a file or None)."""
+    record = {"path": path, "missing_dirs": []}
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        record["missing_dirs"].append(folder)
+        folder = os.path.dirname(folder)
+    if os.path.islink(path):
+        record.update(kind="link", target=os.readlink(path))
+        return record, None
+    if not os.path.lexists(path):
+        record.update(kind="absent")
+        return record, None
+    if not os.path.isfile(path):
+        raise ValueError("%s is neither a file nor a link" % path)
+    with open(path, "rb") as handle:
+        status = os.fstat(handle.fileno())
+        content = handle.read()
+    record.update(
+        kind="file",
+        sha256=snapshot_manifest.sha256(content),
+        mode="%04o" % stat.S_IMODE(status.st_mode),
+        uid=status.st_uid,
+        gid=status.st_gid,
+    )
+    return record, content

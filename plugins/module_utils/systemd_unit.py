@@ -164,3 +164,11 @@ def render_unit(entries, comment="", remarks=None):
             lines.append("%s=%s" % (key, value))
             previous = key
     return "\n".join(lines) + "\n"
+
+
+def unit_of(path):
+    """The unit that a file is about: of a unit file its name, of a drop-in the name of its directory, else empty."""
+    if "/systemd/system/" not in path:
+        return ""
+    folder, name = path.rsplit("/", 2)[-2:]
+    return folder[:-2] if folder.endswith(".d") else name
