@@ -13,6 +13,7 @@ __metaclass__ = type
 
 import errno
 import os
+import re
 import select
 import signal
 import stat
@@ -236,7 +237,7 @@ def write_atomic(path, content, uid=0, gid=0, mode=0o644):
 
 
 def slurmstepds():
-    """Steps running on this host: {pid: start time in clock ticks}.
+    """Steps running on this host: {pid: (start time in clock ticks, name of the step like "7.batch")}.
 
     The helper "slurmstepd infinity" that keeps a cgroup v2 scope alive is no step.
     """
@@ -248,13 +249,14 @@ def slurmstepds():
             with open("/proc/%s/stat" % name, "rb") as handle:
                 line = handle.read()
             with open("/proc/%s/cmdline" % name, "rb") as handle:
-                words = handle.read().split(b"\0")
+                words = handle.read().decode("utf-8", "replace").split("\0")
         except (OSError, IOError):
             continue
         comm = line[line.find(b"(") + 1:line.rfind(b")")]
         fields = line[line.rfind(b")") + 2:].split()
-        if comm == b"slurmstepd" and fields[0] not in (b"Z", b"X") and words[1:2] != [b"infinity"]:
-            found[int(name)] = int(fields[19])
+        if comm == b"slurmstepd" and fields[0] not in (b"Z", b"X") and words[1:2] != ["infinity"]:
+            title = re.search(r"\[([^\]]+)\]", words[0])
+            found[int(name)] = (int(fields[19]), title.group(1) if title else "")
     return found
 
 

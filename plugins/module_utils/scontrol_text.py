@@ -183,3 +183,14 @@ def parse_jobs(text):
         if len(fields) == 5 and fields[0][:1].isdigit() and fields[1].isupper():
             jobs.append(dict(zip(("id", "state", "user", "nodes", "name"), fields)))
     return jobs
+
+
+def may_change(node, state, reason=None):
+    """Whether a node is to be brought to ``drain``, ``undrain`` or ``resume`` under the rule of the tag.
+
+    Only nodes that nobody drained are drained; only what carries our tag, and the given reason, is taken back.
+    """
+    if state == "drain":
+        return "DRAIN" not in node["flags"]
+    held = "DRAIN" in node["flags"] or (state == "resume" and node["base"] == "DOWN")
+    return held and is_ours(node["reason"]) and (reason is None or node["reason"] == reason)
