@@ -191,6 +191,8 @@ def may_change(node, state, reason=None):
     Only nodes that nobody drained are drained; only what carries our tag, and the given reason, is taken back.
     """
     if state == "drain":
-        return "DRAIN" not in node["flags"]
+        # draining a node that is DOWN would overwrite the reason that says why
+        told_down = node["base"] == "DOWN" and node["reason"] and not is_ours(node["reason"])
+        return "DRAIN" not in node["flags"] and not told_down
     held = "DRAIN" in node["flags"] or (state == "resume" and node["base"] == "DOWN")
     return held and is_ours(node["reason"]) and (reason is None or node["reason"] == reason)

@@ -111,7 +111,9 @@ def slurmctld(options, fact):
     order = ["munge.service", "network-online.target"]
     if _is_here(fact, "slurmdbd"):
         order.append("slurmdbd.service")
-    restart = options.get("restart") or ("on-failure" if len(fact["conf"]["servers"]) > 1 else "always")
+    loaded = (fact.get("controller") or {}).get("config", {})
+    controllers = [key for key in loaded if key.startswith("SlurmctldHost")] or fact["conf"]["servers"]
+    restart = options.get("restart") or ("on-failure" if len(controllers) > 1 else "always")
     why = "always would defeat the backup controller" if restart == "on-failure" else "whatever ended it"
     return [
         Setting("Unit", "After", " ".join(order), "add"),
@@ -174,15 +176,15 @@ def unit_files(fact, name, options):
     :param fact: cluster fact of the host
     :param name: slurmd, slurmctld or slurmdbd
     :param options: restart, restart_sec, timeout_start_sec, wait, wait_script, extra {section: {key: value}}
-    :returns: {files: [for host_files], problems: [sentences]}
+    :returns: {files: [for host_files], problems: [sentences], waits: whether the unit calls the wait script}
     """
     unit = fact["units"].get(name) or {"load_state": "not-found"}
     service = name + ".service"
     if unit["load_state"] != "loaded" or unit.get("text") is None:
-        return {"files": [], "problems": ["%s is %s on this host" % (service, unit["load_state"])]}
+        return {"files": [], "problems": ["%s is %s on this host" % (service, unit["load_state"])], "waits": False}
     problems = ["controller name %r cannot stand in a unit" % server for server in fact["conf"]["servers"] if not _SERVER.match(server)]
     if problems:
-        return {"files": [], "problems": problems}
+        return {"files": [], "problems": problems, "waits": False}
     drop_in_path = "/etc/systemd/system/%s.d/%s" % (service, DROP_IN)
     foreign = [one for one in unit["drop_ins"] if one["path"] != drop_in_path]
     ours = [one for one in unit["drop_ins"] if one["path"] == drop_in_path]
@@ -195,10 +197,13 @@ def unit_files(fact, name, options):
     else:
         path, before, after = drop_in_path, _entries(ours), drop_in_entries(base, settings)
     remarks = dict(((one.section, one.key), one.why) for one in settings if one.how != "drop")
+    waits = any(one.how == "once" for one in settings)
+    problems = ["no controller is known to wait for"] if waits and not fact["conf"]["servers"] else []
     changed = _changed_keys(before, after)
     at_start = any(_AT_START.match(key) for key in changed)
     return {
-        "problems": _overrides(settings, [one for one in foreign if own or _basename(one["path"]) > DROP_IN]),
+        "problems": problems + _overrides(settings, [one for one in foreign if own or _basename(one["path"]) > DROP_IN]),
+        "waits": waits,
         "files": [{
             "path": path,
             "content": systemd_unit.render_unit(after, HEADER % name + (CARRIED_OVER if own else ""), remarks) if after else None,
