@@ -83,6 +83,7 @@ class ActionModule(ActionBase):
             actions=host_actions,
             active=active,
             deferred=deferred,
+            unsafe_keys=[rollout_plan.conf_key(one) for one in changes if one["class"] == "restart_without_steps"],
             jobs=rollout_plan.jobs_with_steps(jobs),
             out_of_service=[node["name"] for node in view["nodes"] if "DRAIN" in node["flags"]] if view else [],
         )

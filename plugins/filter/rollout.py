@@ -36,8 +36,16 @@ def rollout_trouble(
     return trouble
 
 
+def changed_since(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]], name: str) -> list[str]:
+    """``host: path`` of every file that somebody changed since the rollout.
+
+    :param name: variable under which each host keeps what the module snapshot said
+    """
+    return [f"{host}: {path}" for host in hosts for path in hostvars[host].get(name, {}).get("foreign", [])]
+
+
 class FilterModule:
     """Names the filters for Ansible."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"rollout_trouble": rollout_trouble}
+        return {"rollout_trouble": rollout_trouble, "changed_since": changed_since}

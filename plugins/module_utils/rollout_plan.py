@@ -84,8 +84,6 @@ def actions(changes, controllers, computes):
         kind = change["class"]
         if kind == "restart_slurmdbd":
             add(change["host"], "restart_slurmdbd")
-        elif kind == "reconfigure":
-            add_all(add, controllers if is_conf_change(change) else [change["host"]], "reconfigure")
         elif kind == "restart_slurmctld":
             add_all(add, controllers if is_conf_change(change) else [change["host"]], "restart_slurmctld")
         elif kind == "restart_slurmd" and not is_conf_change(change):
@@ -95,10 +93,10 @@ def actions(changes, controllers, computes):
             add_all(add, computes, "restart_slurmd")
             if kind == "restart_without_steps":
                 add_all(add, controllers, "without_steps")
-    for host, names in wanted.items():
-        # a restarted slurmctld has read its file
-        if "restart_slurmctld" in names:
-            names.discard("reconfigure")
+        if is_conf_change(change):
+            # Configless nodes get the new file by it: slurmctld hands its file out at a reconfigure,
+            # not when it starts (facts S41).
+            add_all(add, controllers, "reconfigure")
     return dict((host, sorted(names)) for host, names in wanted.items())
 
 
@@ -114,9 +112,6 @@ def merged_actions(*many):
     for one in many:
         for host, names in one.items():
             wanted.setdefault(host, set()).update(names)
-    for names in wanted.values():
-        if "restart_slurmctld" in names:
-            names.discard("reconfigure")
     return dict((host, sorted(names)) for host, names in wanted.items())
 
 

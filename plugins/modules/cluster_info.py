@@ -79,14 +79,18 @@ import os
 import platform
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text, slurm_layout, systemd_unit
-from ansible_collections.hpcguard.slurm.plugins.module_utils.snapshot_manifest import interrupted_actions
+from ansible_collections.hpcguard.slurm.plugins.module_utils import (
+    loaders,
+    scontrol_text,
+    slurm_layout,
+    snapshot_manifest,
+    standard_units,
+    systemd_unit,
+)
 
 DAEMONS = ("slurmd", "slurmctld", "slurmdbd")
-OTHER_UNITS = (
+OTHER_UNITS = standard_units.DATABASE_UNITS + (
     "munge",
-    "mariadb",
-    "mysql",
     "slurm-cluster-health.timer",
     "slurm-cluster-health.service",
     "slurm-cluster-health-bootstrap.service",
@@ -227,10 +231,12 @@ def main():
     units = look_at_units()
     programs = find_programs(params["bin_dirs"], units)
     conf = look_at_conf(params["conf_path"], units, programs, params["controller"])
+    view = look_at_controller(programs, conf["path"]) if params["controller"] else None
+    if view and view["ping"]:
+        conf["servers"] = slurm_layout.controllers(view["config"])
     version, release = "", []
     if programs["scontrol"]:
         version, release = slurm_layout.parse_version(loaders.run([programs["scontrol"], "--version"], LIMIT).out)
-    view = look_at_controller(programs, conf["path"]) if params["controller"] else None
     systemd = loaders.run(["systemctl", "--version"], LIMIT).out.split()
     module.exit_json(
         changed=False,
@@ -244,7 +250,7 @@ def main():
             "munge": munge_works(),
             "steps": len(loaders.slurmstepds()),
             "free_mb": free_megabytes(params["state_dir"]),
-            "interrupted": interrupted_actions(params["state_dir"]),
+            "interrupted": snapshot_manifest.interrupted_actions(loaders.snapshots(params["state_dir"])[0]),
             "controller": view,
         },
     )

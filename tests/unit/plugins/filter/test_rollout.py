@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, rollout_trouble
+from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, rollout_trouble
 
 DONE = {"hpcguard_reached": list(PHASES)}
 
@@ -32,3 +32,8 @@ def test_a_failure_is_told_in_its_own_words() -> None:
 
 def test_a_host_lost_in_the_present_play_counts_at_once() -> None:
     assert rollout_trouble(["n"], {"n": DONE}, ["n"], "finish", ["n"]) == ["n: unreachable"]
+
+
+def test_files_changed_by_somebody_are_listed_with_their_host() -> None:
+    hostvars = {"a": {"x": {"foreign": ["/etc/s.conf"]}}, "b": {}, "c": {"x": {"foreign": ["/y"]}}}
+    assert changed_since(["a", "b"], hostvars, "x") == ["a: /etc/s.conf"]

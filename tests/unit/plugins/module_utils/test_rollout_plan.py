@@ -24,9 +24,9 @@ def test_reconfigure_is_enough_where_nothing_asks_for_more() -> None:
     assert rollout_plan.actions([RETURN], CTL, NODES) == {"c1": ["reconfigure"]}
 
 
-def test_a_restarted_slurmctld_needs_no_reconfigure() -> None:
+def test_what_is_unsafe_under_steps_restarts_both_daemons_and_hands_the_file_out() -> None:
     assert rollout_plan.actions([RETURN, GATHER], CTL, NODES) == {
-        "c1": ["restart_slurmctld", "without_steps"],
+        "c1": ["reconfigure", "restart_slurmctld", "without_steps"],
         "n1": ["restart_slurmd"],
         "n2": ["restart_slurmd"],
     }
@@ -64,7 +64,7 @@ def test_other_policies_and_idle_clusters_defer_nothing() -> None:
 
 def test_an_interrupted_rollout_is_finished() -> None:
     assert rollout_plan.merged_actions({"c1": ["reconfigure"]}, {"c1": ["restart_slurmctld"], "n1": ["restart_slurmd"]}) == {
-        "c1": ["restart_slurmctld"],
+        "c1": ["reconfigure", "restart_slurmctld"],
         "n1": ["restart_slurmd"],
     }
 

@@ -74,3 +74,8 @@ def test_environment_file_and_expansion() -> None:
 
 def test_a_line_that_no_shell_would_take_does_not_raise() -> None:
     assert slurm_layout.words("slurmd 'unclosed") == ["slurmd", "'unclosed"]
+
+
+def test_controllers_of_the_loaded_configuration() -> None:
+    config = {"SlurmctldHost[0]": "c1", "SlurmctldHost[1]": "c2(10.0.0.2)", "SlurmctldPort": "6817-6820", "X": "y"}
+    assert slurm_layout.controllers(config) == ["c1:6817", "c2:6817"]

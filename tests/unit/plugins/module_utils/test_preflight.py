@@ -1,0 +1,116 @@
+"""One list of everything that stands against a rollout."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight
+
+FACT: dict[str, t.Any] = {
+    "slurm": {"version": "22.05.8", "release": [22, 5], "bin": {"scontrol": "/usr/bin/scontrol"}},
+    "conf": {"mode": "configless"},
+    "munge": True,
+    "free_mb": 1000,
+    "units": {"slurmd": {"load_state": "loaded"}},
+}
+VIEW: dict[str, t.Any] = {
+    "ping": True,
+    "config": {"AccountingStorageType": "accounting_storage/slurmdbd", "ClusterName": "lab"},
+    "nodes": [{"name": "n1", "state": "IDLE", "base": "IDLE", "flags": [], "reason": ""}],
+    "jobs": [],
+    "cluster_registered": True,
+}
+
+
+def host(**parts: t.Any) -> dict[str, t.Any]:
+    return {**copy.deepcopy(FACT), **parts}
+
+
+def controller(**parts: t.Any) -> dict[str, t.Any]:
+    return host(controller={**copy.deepcopy(VIEW), **parts})
+
+
+def test_a_healthy_host_has_no_problem() -> None:
+    assert preflight.host_problems("n1", FACT, True) == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "title"),
+    [
+        (None, "host unreachable"),
+        (host(slurm={"version": "", "release": [], "bin": {"scontrol": None}}), "Slurm not found"),
+        (host(slurm={"version": "19.05.1", "release": [19, 5], "bin": {"scontrol": "/x"}}), "unsupported Slurm release"),
+        (host(conf={"mode": "none"}), "no slurm.conf"),
+        (host(munge=False), "munge does not work"),
+        (host(free_mb=3), "no room for a snapshot"),
+        (host(units={}), "no slurmd unit"),
+    ],
+)
+def test_each_host_problem_is_named_with_a_remedy(fact: dict[str, t.Any] | None, title: str) -> None:
+    (found,) = preflight.host_problems("n1", fact, True)
+    assert found["title"]["en"] == title
+    assert found["severity"] == "error"
+    assert found["remedy"]
+
+
+def test_all_problems_of_a_host_come_at_once() -> None:
+    assert len(preflight.host_problems("n1", host(munge=False, free_mb=1, conf={"mode": "none"}), True)) == 3
+
+
+@pytest.mark.parametrize(
+    ("fact", "title"),
+    [
+        (host(controller=None), "slurmctld does not answer"),
+        (controller(ping=False), "slurmctld does not answer"),
+        (controller(cluster_registered=False), "cluster not registered with slurmdbd"),
+        (controller(nodes=[]), "unknown node"),
+        (
+            controller(nodes=[{"name": "n1", "state": "DOWN", "base": "DOWN", "flags": [], "reason": "Not responding"}]),
+            "node out of service",
+        ),
+        (
+            controller(nodes=[{"name": "n1", "state": "IDLE*", "base": "IDLE", "flags": ["NOT_RESPONDING"], "reason": ""}]),
+            "node out of service",
+        ),
+    ],
+)
+def test_each_controller_problem(fact: dict[str, t.Any], title: str) -> None:
+    (found,) = preflight.controller_problems("c1", fact, ["n1"])
+    assert found["title"]["en"] == title
+
+
+def test_a_node_drained_by_its_administrator_stands_against_nothing() -> None:
+    drained = {"name": "n1", "state": "IDLE+DRAIN", "base": "IDLE", "flags": ["DRAIN"], "reason": "dimm"}
+    assert preflight.controller_problems("c1", controller(nodes=[drained]), ["n1"]) == []
+
+
+def test_a_cluster_without_accounting_needs_no_registration() -> None:
+    fact = controller(cluster_registered=False, config={"AccountingStorageType": "(null)"})
+    assert preflight.controller_problems("c1", fact, ["n1"]) == []
+
+
+def test_running_jobs_are_named_with_the_setting_that_is_unsafe() -> None:
+    change = {
+        "host": "c1",
+        "thing": "slurm.conf:JobAcctGatherType",
+        "from": "jobacct_gather/none",
+        "to": "jobacct_gather/cgroup",
+        "class": "restart_without_steps",
+    }
+    job = {"id": "42", "name": "md", "user": "ann", "state": "RUNNING", "nodes": "n[1-3]"}
+    (found,) = preflight.job_problems([change], [job], "refuse")
+    assert "JobAcctGatherType" in found["cause"]
+    assert "42 (md, ann, on n[1-3])" in found["cause"]
+    assert preflight.job_problems([change], [job], "defer") == []
+    assert preflight.job_problems([change], [], "refuse") == []
+
+
+def test_the_list_is_numbered_and_gives_place_cause_and_remedy() -> None:
+    found = preflight.problem("c1", "why", "what to do", "中文", "english", path="/etc/slurm/slurm.conf", line=7)
+    assert preflight.describe([found]) == [
+        "1. [c1] /etc/slurm/slurm.conf:7 中文 / english",
+        "   cause:  why",
+        "   remedy: what to do",
+    ]
