@@ -15,15 +15,26 @@ __metaclass__ = type
 import re
 
 PROPERTIES = (
-    "LoadState", "ActiveState", "SubState", "Result", "MainPID", "KillMode", "NeedDaemonReload", "Job",
-    "ExecStart", "ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic", "ExecMainStatus",
-    "ConditionResult", "ConditionTimestampMonotonic",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "MainPID",
+    "KillMode",
+    "NeedDaemonReload",
+    "Job",
+    "ExecStart",
+    "ExecMainStartTimestampMonotonic",
+    "ExecMainExitTimestampMonotonic",
+    "ExecMainStatus",
+    "ConditionResult",
+    "ConditionTimestampMonotonic",
 )
 
 STARTING, UP, SKIPPED, ENDED = "starting", "up", "skipped", "ended"
 
 _TROUBLE = re.compile(r"\b(error|fatal|failed|failure|cannot|can't|unable|invalid)\b", re.IGNORECASE)
-_UNPRINTABLE = re.compile(u"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 
 
 def stamp(show, name):
@@ -34,7 +45,10 @@ def stamp(show, name):
 
 def judge(show, before):
     """State of a start that was asked for when the unit looked like ``before``."""
-    if stamp(show, "ConditionTimestampMonotonic") > stamp(before, "ConditionTimestampMonotonic") and show.get("ConditionResult") == "no":
+    if (
+        stamp(show, "ConditionTimestampMonotonic") > stamp(before, "ConditionTimestampMonotonic")
+        and show.get("ConditionResult") == "no"
+    ):
         return SKIPPED
     # a job still waiting or running: stopping, ExecStartPre, a notify daemon that is not ready
     if show.get("Job", "0") not in ("", "0"):
@@ -71,7 +85,16 @@ def ended_by_itself(record):
     if state == "FAILED":
         return record.get("ExitCode", "").split(":")[-1] not in ("9", "15")
     # a job that was killed with its node's slurmd is NODE_FAIL or waits again
-    return state in ("RUNNING", "COMPLETING", "COMPLETED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "PREEMPTED", "DEADLINE")
+    return state in (
+        "RUNNING",
+        "COMPLETING",
+        "COMPLETED",
+        "CANCELLED",
+        "TIMEOUT",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "DEADLINE",
+    )
 
 
 def excerpt(text, limit=20, width=300):

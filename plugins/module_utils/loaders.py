@@ -57,9 +57,7 @@ def boot_epoch():
 def clean_env(extra=None):
     """Environment in which the output of programs can be parsed."""
     env = dict(
-        (key, value)
-        for key, value in os.environ.items()
-        if key in _KEPT_ENV or not key.startswith(_UNWANTED_ENV)
+        (key, value) for key, value in os.environ.items() if key in _KEPT_ENV or not key.startswith(_UNWANTED_ENV)
     )
     env.update(LC_ALL="C", LANGUAGE="")
     env.update(extra or {})
@@ -252,8 +250,8 @@ def slurmstepds():
                 words = handle.read().decode("utf-8", "replace").split("\0")
         except (OSError, IOError):
             continue
-        comm = line[line.find(b"(") + 1:line.rfind(b")")]
-        fields = line[line.rfind(b")") + 2:].split()
+        comm = line[line.find(b"(") + 1 : line.rfind(b")")]
+        fields = line[line.rfind(b")") + 2 :].split()
         if comm == b"slurmstepd" and fields[0] not in (b"Z", b"X") and words[1:2] != ["infinity"]:
             title = re.search(r"\[([^\]]+)\]", words[0])
             found[int(name)] = (int(fields[19]), title.group(1) if title else "")

@@ -97,9 +97,9 @@ def _parse_record(line):
     hits = list(_KEY.finditer(line))
     for index, hit in enumerate(hits):
         end = hits[index + 1].start() if index + 1 < len(hits) else len(line)
-        record.setdefault(hit.group(1), line[hit.end():end].strip())
+        record.setdefault(hit.group(1), line[hit.end() : end].strip())
     if "Reason" in record and record.get("NodeName"):
-        record["Reason"] = line[line.index(" Reason=") + len(" Reason="):].strip()
+        record["Reason"] = line[line.index(" Reason=") + len(" Reason=") :].strip()
     return record
 
 
@@ -148,20 +148,22 @@ def parse_nodes(text):
             continue
         base, flags = parse_state(record.get("State", ""))
         reason, user, when = split_reason(record.get("Reason", ""))
-        nodes.append({
-            "name": record["NodeName"],
-            "state": record.get("State", ""),
-            "base": base,
-            "flags": flags,
-            "reason": reason,
-            "reason_user": user,
-            "reason_time": when,
-            "boot_time": _known(record.get("BootTime")),
-            "slurmd_start_time": _known(record.get("SlurmdStartTime")),
-            "address": record.get("NodeAddr", record["NodeName"]),
-            "hostname": record.get("NodeHostName", record["NodeName"]),
-            "version": record.get("Version", ""),
-        })
+        nodes.append(
+            {
+                "name": record["NodeName"],
+                "state": record.get("State", ""),
+                "base": base,
+                "flags": flags,
+                "reason": reason,
+                "reason_user": user,
+                "reason_time": when,
+                "boot_time": _known(record.get("BootTime")),
+                "slurmd_start_time": _known(record.get("SlurmdStartTime")),
+                "address": record.get("NodeAddr", record["NodeName"]),
+                "hostname": record.get("NodeHostName", record["NodeName"]),
+                "version": record.get("Version", ""),
+            }
+        )
     return nodes
 
 

@@ -115,6 +115,7 @@ def describe(record):
 
 # --- several snapshots --------------------------------------------------------------------------
 
+
 def live(manifests):
     """Those whose rollout still has its effect, oldest first."""
     return sorted((one for one in manifests if one["state"] != "rolled_back"), key=lambda one: one["id"])
@@ -132,7 +133,11 @@ def return_path(manifests, snapshot_id):
     Going back to one that was taken back already is possible when it is named.
     """
     return sorted(
-        (one for one in manifests if one["id"] == snapshot_id or (one["id"] > snapshot_id and one["state"] != "rolled_back")),
+        (
+            one
+            for one in manifests
+            if one["id"] == snapshot_id or (one["id"] > snapshot_id and one["state"] != "rolled_back")
+        ),
         key=lambda one: one["id"],
     )
 
@@ -165,7 +170,8 @@ def foreign(manifests, present):
         for record in one["records"]:
             after[record["path"]] = one["after"].get(record["path"])
     return sorted(
-        path for path, record in present.items()
+        path
+        for path, record in present.items()
         if after.get(path) and fingerprint(record) not in (before[path], after[path])
     )
 

@@ -39,8 +39,11 @@ KNOWN_SINCE = {
 # Other spellings of the same setting, which go when ours is written.
 _ALIASES = {
     ("Service", "StartLimitInterval"): (
-        ("Unit", "StartLimitInterval"), ("Unit", "StartLimitIntervalSec"), ("Service", "StartLimitIntervalSec"),
-        ("Unit", "StartLimitBurst"), ("Service", "StartLimitBurst"),
+        ("Unit", "StartLimitInterval"),
+        ("Unit", "StartLimitIntervalSec"),
+        ("Service", "StartLimitIntervalSec"),
+        ("Unit", "StartLimitBurst"),
+        ("Service", "StartLimitBurst"),
     ),
 }
 # Settings that also set ours: ours has to come after them.
@@ -83,6 +86,7 @@ class Setting:
 
 # --- the standard -------------------------------------------------------------------------------
 
+
 def slurmd(options, fact):
     """Settings of slurmd.service."""
     wait = options.get("wait", "auto")
@@ -92,11 +96,19 @@ def slurmd(options, fact):
     return [
         Setting("Unit", "After", "munge.service network-online.target remote-fs.target", "add"),
         Setting("Unit", "Wants", "munge.service network-online.target", "add"),
-        Setting("Service", "ExecStartPre", command, "once" if wait else "drop", "a configless slurmd needs an answering slurmctld"),
+        Setting(
+            "Service",
+            "ExecStartPre",
+            command,
+            "once" if wait else "drop",
+            "a configless slurmd needs an answering slurmctld",
+        ),
         Setting("Service", "TimeoutStartSec", options["timeout_start_sec"], why="longer than the wait"),
         Setting("Service", "Restart", options["restart"], why="whatever ended it"),
         Setting("Service", "RestartSec", options["restart_sec"]),
-        Setting("Service", "StartLimitInterval", "0", why="never stop trying (the spelling that systemd 219 knows too)"),
+        Setting(
+            "Service", "StartLimitInterval", "0", why="never stop trying (the spelling that systemd 219 knows too)"
+        ),
         Setting("Service", "KillMode", "process", why="jobs outlive slurmd"),
         Setting("Service", "Delegate", "yes", why="slurmd makes the cgroups of its jobs itself"),
         Setting("Service", "LimitNOFILE", "131072", "default"),
@@ -133,7 +145,9 @@ def slurmdbd(options, fact):
         Setting("Service", "TimeoutStartSec", "0", why="no limit: a conversion of the database may take hours"),
         Setting("Service", "Restart", options["restart"], why="whatever ended it"),
         Setting("Service", "RestartSec", options["restart_sec"]),
-        Setting("Service", "StartLimitInterval", "0", why="never stop trying (the spelling that systemd 219 knows too)"),
+        Setting(
+            "Service", "StartLimitInterval", "0", why="never stop trying (the spelling that systemd 219 knows too)"
+        ),
     ]
 
 
@@ -170,6 +184,7 @@ def agree(unit_type, exec_start, release):
 
 # --- from the standard to files -----------------------------------------------------------------
 
+
 def unit_files(fact, name, options):
     """What makes a daemon's unit say what the standard wants.
 
@@ -182,7 +197,11 @@ def unit_files(fact, name, options):
     service = name + ".service"
     if unit["load_state"] != "loaded" or unit.get("text") is None:
         return {"files": [], "problems": ["%s is %s on this host" % (service, unit["load_state"])], "waits": False}
-    problems = ["controller name %r cannot stand in a unit" % server for server in fact["conf"]["servers"] if not _SERVER.match(server)]
+    problems = [
+        "controller name %r cannot stand in a unit" % server
+        for server in fact["conf"]["servers"]
+        if not _SERVER.match(server)
+    ]
     if problems:
         return {"files": [], "problems": problems, "waits": False}
     drop_in_path = "/etc/systemd/system/%s.d/%s" % (service, DROP_IN)
@@ -202,16 +221,21 @@ def unit_files(fact, name, options):
     changed = _changed_keys(before, after)
     at_start = any(_AT_START.match(key) for key in changed)
     return {
-        "problems": problems + _overrides(settings, [one for one in foreign if own or _basename(one["path"]) > DROP_IN]),
+        "problems": problems
+        + _overrides(settings, [one for one in foreign if own or _basename(one["path"]) > DROP_IN]),
         "waits": waits,
-        "files": [{
-            "path": path,
-            "content": systemd_unit.render_unit(after, HEADER % name + (CARRIED_OVER if own else ""), remarks) if after else None,
-            "state": "present" if after else "absent",
-            "mode": "0644",
-            "class": "restart_" + name if at_start else "reload_units",
-            "reason": "unit settings: " + ", ".join(changed) if changed else "wording of the file",
-        }],
+        "files": [
+            {
+                "path": path,
+                "content": systemd_unit.render_unit(after, HEADER % name + (CARRIED_OVER if own else ""), remarks)
+                if after
+                else None,
+                "state": "present" if after else "absent",
+                "mode": "0644",
+                "class": "restart_" + name if at_start else "reload_units",
+                "reason": "unit settings: " + ", ".join(changed) if changed else "wording of the file",
+            }
+        ],
     }
 
 
@@ -268,7 +292,7 @@ def whole_unit(entries, settings):
         gone = (place,) + (_ALIASES.get(place, ()) if one.how == "set" else ())
         kept = [entry for entry in entries if entry[:2] not in gone]
         marks = [index for index, entry in enumerate(entries) if entry[:2] in gone + _SHADOWED_BY.get(place, ())]
-        position = sum(1 for entry in entries[:marks[-1] + 1] if entry[:2] not in gone) if marks else len(kept)
+        position = sum(1 for entry in entries[: marks[-1] + 1] if entry[:2] not in gone) if marks else len(kept)
         entries = kept[:position] + [place + (value,) for value in _wanted_values(present, one)] + kept[position:]
     return entries
 
@@ -288,7 +312,7 @@ def drop_in_entries(base, settings):
             if missing:
                 entries.append(place + (" ".join(missing),))
         elif len(present) != len(wanted) or not all(same_value(a, b) for a, b in zip(present, wanted)):
-            keep = len(present) if _ADDITIVE.match(one.key) and wanted[:len(present)] == present else 0
+            keep = len(present) if _ADDITIVE.match(one.key) and wanted[: len(present)] == present else 0
             if present and not keep and _ADDITIVE.match(one.key):
                 entries.append(place + ("",))
             entries += [place + (value,) for value in wanted[keep:]]
@@ -335,10 +359,15 @@ def _overrides(settings, drop_ins):
         for one in settings:
             said = values.get((one.section, one.key))
             if one.how == "set" and said and not same_value(said[-1], str(one.value)):
-                problems.append("%s says %s=%s, the standard wants %s: change that line" % (drop_in["path"], one.key, said[-1], one.value))
+                problems.append(
+                    "%s says %s=%s, the standard wants %s: change that line"
+                    % (drop_in["path"], one.key, said[-1], one.value)
+                )
     return problems
 
 
 def _changed_keys(before, after):
     old, new = effective(before), effective(after)
-    return sorted(set(key for _section, key in set(old) | set(new) if old.get((_section, key)) != new.get((_section, key))))
+    return sorted(
+        set(key for _section, key in set(old) | set(new) if old.get((_section, key)) != new.get((_section, key)))
+    )

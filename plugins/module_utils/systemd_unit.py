@@ -15,18 +15,53 @@ import re
 
 # Read for the cluster fact. A systemd that does not know one leaves it out of its answer.
 SHOW_PROPERTIES = (
-    "Id", "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "FragmentPath", "DropInPaths",
-    "MainPID", "Type", "Restart", "RestartUSec", "KillMode", "Delegate", "NeedDaemonReload", "ConditionResult",
-    "ExecMainStartTimestampMonotonic", "ExecMainStatus", "ExecMainCode", "ExecStart", "ExecStartPre",
-    "StartLimitInterval", "StartLimitIntervalUSec", "StartLimitIntervalSec", "TimeoutStartUSec", "RemainAfterExit",
-    "After", "Wants", "Environment", "EnvironmentFile", "EnvironmentFiles", "User", "Group",
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "UnitFileState",
+    "FragmentPath",
+    "DropInPaths",
+    "MainPID",
+    "Type",
+    "Restart",
+    "RestartUSec",
+    "KillMode",
+    "Delegate",
+    "NeedDaemonReload",
+    "ConditionResult",
+    "ExecMainStartTimestampMonotonic",
+    "ExecMainStatus",
+    "ExecMainCode",
+    "ExecStart",
+    "ExecStartPre",
+    "StartLimitInterval",
+    "StartLimitIntervalUSec",
+    "StartLimitIntervalSec",
+    "TimeoutStartUSec",
+    "RemainAfterExit",
+    "After",
+    "Wants",
+    "Environment",
+    "EnvironmentFile",
+    "EnvironmentFiles",
+    "User",
+    "Group",
 )
 
 _EXEC = re.compile(r"\{ path=(.*?) ; argv\[\]=(.*?) ; (?:ignore_errors|flags)=(.*?)\}(?=\s*(?:\{|$|\n))", re.DOTALL)
 _USEC = re.compile(r"(\d+(?:\.\d+)?)\s*(y|month|w|d|h|min|ms|us|s)\b")
 _USEC_UNIT = {
-    "us": 1, "ms": 1000, "s": 1000000, "min": 60000000, "h": 3600000000, "d": 86400000000,
-    "w": 604800000000, "month": 2629800000000, "y": 31557600000000,
+    "us": 1,
+    "ms": 1000,
+    "s": 1000000,
+    "min": 60000000,
+    "h": 3600000000,
+    "d": 86400000000,
+    "w": 604800000000,
+    "month": 2629800000000,
+    "y": 31557600000000,
 }
 
 
@@ -51,14 +86,16 @@ def parse_exec(value):
     calls = []
     for path, argv, rest in _EXEC.findall(value):
         fields = dict(part.split("=", 1) for part in rest.split(" ; ") if "=" in part)
-        calls.append({
-            "path": path,
-            "argv": argv,
-            "code": fields.get("code", "").strip(),
-            "status": fields.get("status", "").strip(),
-            "start": fields.get("start_time", "").strip("[] "),
-            "stop": fields.get("stop_time", "").strip("[] "),
-        })
+        calls.append(
+            {
+                "path": path,
+                "argv": argv,
+                "code": fields.get("code", "").strip(),
+                "status": fields.get("status", "").strip(),
+                "start": fields.get("start_time", "").strip("[] "),
+                "stop": fields.get("stop_time", "").strip("[] "),
+            }
+        )
     return calls
 
 
@@ -116,6 +153,7 @@ def unit_fact(show, text=None, drop_ins=(), boot_epoch=0.0):
 
 
 # --- unit files ---------------------------------------------------------------------------------
+
 
 def parse_unit(text):
     """A unit file as a list of (section, key, value) in its own order.

@@ -128,7 +128,13 @@ import platform
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.hpcguard.slurm.plugins.module_utils import daemon_state, loaders, scontrol_text, slurm_layout, systemd_unit
+from ansible_collections.hpcguard.slurm.plugins.module_utils import (
+    daemon_state,
+    loaders,
+    scontrol_text,
+    slurm_layout,
+    systemd_unit,
+)
 
 POLL = 0.5
 CALL = 15
@@ -147,7 +153,9 @@ class Daemon:
         self.unit = self.name + ".service"
         self.deadline = loaders.now() + params["timeout"]
         self.asked_at = time.time()
-        self.log_size = os.path.getsize(params["log_path"]) if params["log_path"] and os.path.exists(params["log_path"]) else 0
+        self.log_size = (
+            os.path.getsize(params["log_path"]) if params["log_path"] and os.path.exists(params["log_path"]) else 0
+        )
         self.last_answer = ""
 
     def show(self):
@@ -199,12 +207,16 @@ class Daemon:
             exits = daemon_state.exits(show, before, seen)
             # once may be bad luck; slurmd alone is right to try until its controller answers
             if state == daemon_state.ENDED or (exits > 1 and self.name != "slurmd"):
-                raise Trouble("%s ended with status %s (%s)" % (self.name, show.get("ExecMainStatus"), show.get("Result")))
+                raise Trouble(
+                    "%s ended with status %s (%s)" % (self.name, show.get("ExecMainStatus"), show.get("Result"))
+                )
             if state != daemon_state.UP:
                 pid = None
             elif show["MainPID"] != pid:
                 pid, since = show["MainPID"], loaders.now()
-            elif loaders.now() - since >= self.params["settle"] and self.answers() and self.show().get("MainPID") == pid:
+            elif (
+                loaders.now() - since >= self.params["settle"] and self.answers() and self.show().get("MainPID") == pid
+            ):
                 return int(pid)
             self.wait()
 
@@ -221,7 +233,8 @@ class Daemon:
         done = self.ask("scontrol", "ping")
         here = platform.node().split(".")[0]
         return done.rc == 0 and not any(
-            line.rstrip().endswith("DOWN") and here in [word.split(".")[0] for word in line.split()] for line in done.out.splitlines()
+            line.rstrip().endswith("DOWN") and here in [word.split(".")[0] for word in line.split()]
+            for line in done.out.splitlines()
         )
 
     def look_at_node(self):
@@ -232,8 +245,16 @@ class Daemon:
 
     def registered(self, node):
         """True when slurmctld has heard from this slurmd since it was started."""
-        self.last_answer = "slurmctld sees node %s as %s, slurmd started %s" % (node["name"], node["state"], node["slurmd_start_time"])
-        if not node["slurmd_start_time"] or set(node["flags"]) & set(["NOT_RESPONDING", "INVALID_REG"]) or node["base"] == "UNKNOWN":
+        self.last_answer = "slurmctld sees node %s as %s, slurmd started %s" % (
+            node["name"],
+            node["state"],
+            node["slurmd_start_time"],
+        )
+        if (
+            not node["slurmd_start_time"]
+            or set(node["flags"]) & set(["NOT_RESPONDING", "INVALID_REG"])
+            or node["base"] == "UNKNOWN"
+        ):
             return False
         started = time.mktime(time.strptime(node["slurmd_start_time"].split(".")[0], "%Y-%m-%dT%H:%M:%S"))
         return started >= int(self.asked_at) or self.params["action"] == "start"
@@ -243,12 +264,21 @@ class Daemon:
     def evidence(self):
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.asked_at))
         show = self.show()
-        unit = ["%s=%s" % (key, show.get(key, "")) for key in ("ActiveState", "SubState", "Result", "ExecMainStatus", "ConditionResult")]
+        unit = [
+            "%s=%s" % (key, show.get(key, ""))
+            for key in ("ActiveState", "SubState", "Result", "ExecMainStatus", "ConditionResult")
+        ]
         found = [{"source": "systemctl show " + self.unit, "text": " ".join(unit)}]
-        journal = loaders.run(["journalctl", "--no-pager", "-o", "cat", "-n", "200", "-u", self.unit, "--since", since], CALL)
+        journal = loaders.run(
+            ["journalctl", "--no-pager", "-o", "cat", "-n", "200", "-u", self.unit, "--since", since], CALL
+        )
         found += [{"source": "journalctl -u " + self.unit, "text": line} for line in daemon_state.excerpt(journal.out)]
         if self.params["log_path"]:
-            grown = max(0, os.path.getsize(self.params["log_path"]) - self.log_size) if os.path.exists(self.params["log_path"]) else 0
+            grown = (
+                max(0, os.path.getsize(self.params["log_path"]) - self.log_size)
+                if os.path.exists(self.params["log_path"])
+                else 0
+            )
             tail = loaders.read_tail(self.params["log_path"], min(grown, 1 << 18))
             found += [{"source": self.params["log_path"], "text": line} for line in daemon_state.excerpt(tail)]
         if self.last_answer:
@@ -266,7 +296,9 @@ def refuse_unsafe(daemon, show):
     if show.get("KillMode") == "process" or (daemon.params["allow_unsafe_without_steps"] and not steps):
         return
     names = ", ".join(sorted(step[1] or "pid %s" % pid for pid, step in steps.items())) or "none"
-    raise Trouble("KillMode of slurmd is %s, so a restart would end its jobs (steps running: %s)" % (show.get("KillMode"), names))
+    raise Trouble(
+        "KillMode of slurmd is %s, so a restart would end its jobs (steps running: %s)" % (show.get("KillMode"), names)
+    )
 
 
 def tell_steps(daemon, before):
@@ -274,7 +306,11 @@ def tell_steps(daemon, before):
     gone = daemon_state.steps_lost(before, loaders.slurmstepds())
     result = {"kept": sorted(step[1] for pid, step in before.items() if pid not in gone), "ended": [], "lost": []}
     for name in sorted(gone.values()):
-        records = scontrol_text.parse_records(daemon.ask("scontrol", "-o", "show", "job", name.split(".")[0]).out) if name else []
+        records = (
+            scontrol_text.parse_records(daemon.ask("scontrol", "-o", "show", "job", name.split(".")[0]).out)
+            if name
+            else []
+        )
         result["ended" if records and daemon_state.ended_by_itself(records[0]) else "lost"].append(name or "unknown")
     return result
 
@@ -298,7 +334,11 @@ def bring_up(module, daemon):
         done = loaders.systemctl(["--no-block", "restart" if restart else "start", daemon.unit])
         if done.rc != 0:
             raise Trouble("systemctl: " + done.err.strip())
-    result = {"changed": True, "main_pid": daemon.come_up(show if issued else {}), "seconds": round(loaders.now() - asked, 2)}
+    result = {
+        "changed": True,
+        "main_pid": daemon.come_up(show if issued else {}),
+        "seconds": round(loaders.now() - asked, 2),
+    }
     if daemon.name == "slurmd":
         result.update(node=daemon.node, steps=tell_steps(daemon, steps))
         if result["steps"]["lost"]:
@@ -320,7 +360,11 @@ def reconfigure(module, daemon):
         shown = daemon.ask("scontrol", "show", "config")
         differing = scontrol_text.differing_values(scontrol_text.parse_config(shown.out), module.params["expect"])
         if shown.rc == 0 and not differing and daemon.pings():
-            return {"changed": True, "main_pid": int(daemon.show().get("MainPID", 0)), "seconds": round(loaders.now() - asked, 2)}
+            return {
+                "changed": True,
+                "main_pid": int(daemon.show().get("MainPID", 0)),
+                "seconds": round(loaders.now() - asked, 2),
+            }
         if shown.rc == 0 and differing:
             daemon.last_answer = "loaded values differ: " + ", ".join(
                 "%s is %s, wanted %s" % (key, have, wanted) for key, (have, wanted) in sorted(differing.items())

@@ -92,7 +92,7 @@ attributes:
     description: Returns what has changed, or possibly needs to change, when in diff mode.
     support: full
   idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    description: A second call with the same arguments changes nothing.
     support: full
   platform:
     description: Target platforms.
@@ -185,7 +185,9 @@ class Target:
         if not self.problems:
             content = to_bytes(spec["content"])
             self.after = content.decode("utf-8", "replace")
-            self.wanted.update(kind="file", sha256=snapshot_manifest.sha256(content), mode="%04o" % mode, uid=uid, gid=gid)
+            self.wanted.update(
+                kind="file", sha256=snapshot_manifest.sha256(content), mode="%04o" % mode, uid=uid, gid=gid
+            )
             self.content = content
 
     def _owner(self, look_up, name):
@@ -221,7 +223,9 @@ class Target:
             loaders.fsync_dir(os.path.dirname(self.path))
             return []
         created = loaders.make_dirs(os.path.dirname(self.path))
-        loaders.write_atomic(self.path, self.content, self.wanted["uid"], self.wanted["gid"], int(self.wanted["mode"], 8))
+        loaders.write_atomic(
+            self.path, self.content, self.wanted["uid"], self.wanted["gid"], int(self.wanted["mode"], 8)
+        )
         return created
 
 
@@ -259,15 +263,28 @@ class Unit:
 
 def finding(host, subject, cause):
     return {
-        "id": "host_files", "severity": "error", "host": host,
-        "title": {"zh": u"文件或单元不能这样写入", "en": "a file or unit cannot be brought to the wanted state"},
-        "evidence": [], "cause": "%s: %s" % (subject, cause), "remedy": "put that right on the host, or change the variable that names it",
-        "file": subject if subject.startswith("/") else None, "line": None,
+        "id": "host_files",
+        "severity": "error",
+        "host": host,
+        "title": {"zh": "文件或单元不能这样写入", "en": "a file or unit cannot be brought to the wanted state"},
+        "evidence": [],
+        "cause": "%s: %s" % (subject, cause),
+        "remedy": "put that right on the host, or change the variable that names it",
+        "file": subject if subject.startswith("/") else None,
+        "line": None,
     }
 
 
 def change(host, thing, was, becomes, kind="none", reason=""):
-    return {"host": host, "thing": thing, "from": was, "to": becomes, "class": kind, "reason": reason, "source": "host_files"}
+    return {
+        "host": host,
+        "thing": thing,
+        "from": was,
+        "to": becomes,
+        "class": kind,
+        "reason": reason,
+        "source": "host_files",
+    }
 
 
 def look_at_units(specs, targets):
@@ -357,22 +374,41 @@ def main():
     findings = [finding(host, target.path, problem) for target in targets for problem in target.problems]
     findings += [finding(host, unit.name, problem) for unit in units for problem in unit.problems]
     if findings:
-        module.fail_json(msg="nothing was written: " + "; ".join(found["cause"] for found in findings), findings=findings)
+        module.fail_json(
+            msg="nothing was written: " + "; ".join(found["cause"] for found in findings), findings=findings
+        )
 
     differing = [target for target in targets if target.differs]
     changes = [
-        change(host, "file:" + target.path, snapshot_manifest.describe(target.present), snapshot_manifest.describe(target.wanted),
-               target.spec["class"], target.spec["reason"])
+        change(
+            host,
+            "file:" + target.path,
+            snapshot_manifest.describe(target.present),
+            snapshot_manifest.describe(target.wanted),
+            target.spec["class"],
+            target.spec["reason"],
+        )
         for target in differing
     ]
     stale = [unit for unit in units if unit.needs_reload]
     touched = set(systemd_unit.unit_of(target.path) for target in differing)
     changes += [
-        change(host, "unit:%s:reload" % unit.name, "older than its file", "as its file says", "reload_units", "the file had been changed before")
-        for unit in stale if unit.name not in touched
+        change(
+            host,
+            "unit:%s:reload" % unit.name,
+            "older than its file",
+            "as its file says",
+            "reload_units",
+            "the file had been changed before",
+        )
+        for unit in stale
+        if unit.name not in touched
     ]
     for unit in units:
-        changes += [change(host, "unit:%s:%s" % (unit.name, what), was, becomes) for what, was, becomes, _arguments in unit.steps]
+        changes += [
+            change(host, "unit:%s:%s" % (unit.name, what), was, becomes)
+            for what, was, becomes, _arguments in unit.steps
+        ]
     created = []
     if changes and not module.check_mode:
         created = apply(module, differing, units, bool(stale or touched - set([""])))

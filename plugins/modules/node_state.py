@@ -63,7 +63,7 @@ attributes:
     description: Has nothing to show in diff mode.
     support: none
   idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    description: A second call with the same arguments changes nothing.
     support: full
   platform:
     description: Target platforms.
@@ -127,7 +127,7 @@ def update(module, names, words):
     """One request for many nodes; returns what scontrol said when it failed."""
     said = []
     for start in range(0, len(names), NODES_A_CALL):
-        argv = ["update", "nodename=" + ",".join(names[start:start + NODES_A_CALL])] + words
+        argv = ["update", "nodename=" + ",".join(names[start : start + NODES_A_CALL])] + words
         done = loaders.scontrol(module.params["scontrol"], argv, CALL, module.params["conf_path"])
         if done.rc != 0:
             said.append((done.err or done.out).strip()[:300])
@@ -146,7 +146,9 @@ def bring_to_state(module, names):
         if not names:
             return
         if loaders.now() > deadline:
-            module.fail_json(msg="%s did not become %s: %s" % (", ".join(names), params["state"], said or "no error from scontrol"))
+            module.fail_json(
+                msg="%s did not become %s: %s" % (", ".join(names), params["state"], said or "no error from scontrol")
+            )
         time.sleep(POLL)
 
 
@@ -154,11 +156,17 @@ def wait_for_jobs(module):
     """Wait until no job runs or completes on the nodes."""
     deadline = loaders.now() + module.params["wait_for_jobs"]
     while True:
-        busy = [name for name, node in look(module).items() if node["base"] in ("ALLOCATED", "MIXED") or "COMPLETING" in node["flags"]]
+        busy = [
+            name
+            for name, node in look(module).items()
+            if node["base"] in ("ALLOCATED", "MIXED") or "COMPLETING" in node["flags"]
+        ]
         if not busy:
             return
         if loaders.now() > deadline:
-            module.fail_json(msg="jobs still run on %s after %s seconds" % (", ".join(sorted(busy)), module.params["wait_for_jobs"]))
+            module.fail_json(
+                msg="jobs still run on %s after %s seconds" % (", ".join(sorted(busy)), module.params["wait_for_jobs"])
+            )
         time.sleep(POLL)
 
 
@@ -181,7 +189,9 @@ def main():
     if params["reason"] is not None and not scontrol_text.is_ours(params["reason"]):
         module.fail_json(msg="the reason must start with %s" % scontrol_text.REASON_TAG)
     nodes = look(module) if params["nodes"] else {}
-    names = [name for name in params["nodes"] if scontrol_text.may_change(nodes[name], params["state"], params["reason"])]
+    names = [
+        name for name in params["nodes"] if scontrol_text.may_change(nodes[name], params["state"], params["reason"])
+    ]
     if names and not module.check_mode:
         bring_to_state(module, names)
     if params["state"] == "drain" and params["wait_for_jobs"] and not module.check_mode:
@@ -190,8 +200,13 @@ def main():
         changed=bool(names),
         changes=[
             {
-                "host": params["host"], "thing": "node:%s:state" % name, "from": nodes[name]["state"], "to": params["state"],
-                "class": "none", "reason": params["reason"] or "", "source": "node_state",
+                "host": params["host"],
+                "thing": "node:%s:state" % name,
+                "from": nodes[name]["state"],
+                "to": params["state"],
+                "class": "none",
+                "reason": params["reason"] or "",
+                "source": "node_state",
             }
             for name in names
         ],

@@ -65,6 +65,12 @@ options:
     description: Put back what somebody changed since, and remove a snapshot that is still needed.
     type: bool
     default: false
+  again:
+    description:
+      - With V(sealed), record anew how the files are now, in this snapshot and those that followed it. For a return
+        that had to leave something for later.
+    type: bool
+    default: false
   keep:
     description: Number of newest snapshots that stay when old ones are removed.
     type: int
@@ -85,7 +91,7 @@ attributes:
     description: Returns what has changed, or possibly needs to change, when in diff mode.
     support: full
   idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    description: A second call with the same arguments changes nothing.
     support: full
   platform:
     description: Target platforms.
@@ -168,7 +174,9 @@ class Store:
         return os.path.join(self.folder, *parts)
 
     def write(self, manifest):
-        loaders.write_atomic(self.place(manifest["id"], "manifest.json"), snapshot_manifest.dumps(manifest).encode("utf-8"), mode=0o600)
+        loaders.write_atomic(
+            self.place(manifest["id"], "manifest.json"), snapshot_manifest.dumps(manifest).encode("utf-8"), mode=0o600
+        )
 
     def take(self, manifest, contents):
         """Write a snapshot so that it is either there and whole or not there."""
@@ -238,16 +246,21 @@ def take(module, store):
 
 
 def seal(module, store):
-    present = store.get(module.params["id"])
-    unsealed = [one for one in store.manifests if one["state"] == "taken" and one["id"] <= module.params["id"]]
-    for manifest in unsealed:
-        manifest["state"] = "sealed"
-        for record in manifest["records"]:
-            manifest["after"][record["path"]] = snapshot_manifest.fingerprint(loaders.file_record(record["path"])[0])
-        if not module.check_mode:
-            store.write(manifest)
-    removed = prune(module, store)["snapshots"] if present else []
-    return {"changed": bool(unsealed or removed), "snapshots": [one["id"] for one in unsealed], "pruned": removed}
+    name = module.params["id"]
+    chosen = [one for one in store.manifests if one["state"] == "taken" and one["id"] <= name]
+    if module.params["again"]:
+        chosen = [one for one in snapshot_manifest.live(store.manifests) if one["id"] >= name]
+    written = []
+    for manifest in chosen:
+        paths = [record["path"] for record in manifest["records"]]
+        after = dict((path, snapshot_manifest.fingerprint(loaders.file_record(path)[0])) for path in paths)
+        if manifest["state"] != "sealed" or manifest["after"] != after:
+            manifest.update(state="sealed", after=after)
+            written.append(manifest["id"])
+            if not module.check_mode:
+                store.write(manifest)
+    removed = prune(module, store)["snapshots"] if store.get(name) and not module.params["again"] else []
+    return {"changed": bool(written or removed), "snapshots": written, "pruned": removed}
 
 
 def prune(module, store):
@@ -295,10 +308,21 @@ def restore(module, store):
         after_text[record["path"]] = text_of(contents.get(record["path"]))
     foreign = snapshot_manifest.foreign(chosen, present)
     if foreign and not module.params["force"]:
-        module.fail_json(msg="changed by somebody since the rollout: %s; nothing was put back" % ", ".join(foreign), foreign=foreign)
-    differing = [record for record in records if snapshot_manifest.fingerprint(record) != snapshot_manifest.fingerprint(present[record["path"]])]
+        module.fail_json(
+            msg="changed by somebody since the rollout: %s; nothing was put back" % ", ".join(foreign), foreign=foreign
+        )
+    differing = [
+        record
+        for record in records
+        if snapshot_manifest.fingerprint(record) != snapshot_manifest.fingerprint(present[record["path"]])
+    ]
     changes = [
-        change(module, "file:" + record["path"], snapshot_manifest.describe(present[record["path"]]), snapshot_manifest.describe(record))
+        change(
+            module,
+            "file:" + record["path"],
+            snapshot_manifest.describe(present[record["path"]]),
+            snapshot_manifest.describe(record),
+        )
         for record in differing
     ]
     result = {"changed": False, "snapshots": [one["id"] for one in chosen], "foreign": foreign, "changes": changes}
@@ -307,7 +331,10 @@ def restore(module, store):
         for path in [record["path"] for record in differing]
     ]
     steps = unit_steps(units, differing) if "units" in parts else []
-    changes += [change(module, "unit:%s:%s" % (name, what), was, becomes) for name, what, was, becomes, _arguments, _early in steps]
+    changes += [
+        change(module, "unit:%s:%s" % (name, what), was, becomes)
+        for name, what, was, becomes, _arguments, _early in steps
+    ]
     if not module.check_mode:
         run_steps(module, [step for step in steps if step[5]])
         for record in differing:
@@ -326,8 +353,13 @@ def restore(module, store):
 
 def change(module, thing, was, becomes):
     return {
-        "host": module.params["host"], "thing": thing, "from": was, "to": becomes, "class": "none",
-        "reason": "as before rollout " + module.params["id"], "source": "snapshot",
+        "host": module.params["host"],
+        "thing": thing,
+        "from": was,
+        "to": becomes,
+        "class": "none",
+        "reason": "as before rollout " + module.params["id"],
+        "source": "snapshot",
     }
 
 
@@ -342,14 +374,27 @@ def unit_steps(units, differing):
     for name, before in sorted(units.items()):
         now = unit_state(name)
         known = before["load_state"] == "loaded"
-        was_enabled, is_enabled = [state["unit_file_state"] in ("enabled", "enabled-runtime") for state in (before, now)]
+        was_enabled, is_enabled = [
+            state["unit_file_state"] in ("enabled", "enabled-runtime") for state in (before, now)
+        ]
         if is_enabled and not was_enabled:
-            steps.append((name, "enabled", now["unit_file_state"], before["unit_file_state"] or "absent", ["disable", name], True))
+            steps.append(
+                (
+                    name,
+                    "enabled",
+                    now["unit_file_state"],
+                    before["unit_file_state"] or "absent",
+                    ["disable", name],
+                    True,
+                )
+            )
         if was_enabled and not is_enabled:
             steps.append((name, "enabled", now["unit_file_state"] or "absent", "enabled", ["enable", name], False))
         if name in snapshot_manifest.DAEMONS:
             continue
-        was_active, is_active = [state["active_state"] in ("active", "activating", "reloading") for state in (before, now)]
+        was_active, is_active = [
+            state["active_state"] in ("active", "activating", "reloading") for state in (before, now)
+        ]
         timer = name.endswith(".timer")
         if is_active and (not known or (timer and not was_active)):
             steps.append((name, "active", "active", "inactive", ["stop", name], True))
@@ -391,7 +436,11 @@ def put_back(record, content):
 def main():
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "required": True, "choices": ["taken", "sealed", "checked", "restored", "pruned", "absent"]},
+            "state": {
+                "type": "str",
+                "required": True,
+                "choices": ["taken", "sealed", "checked", "restored", "pruned", "absent"],
+            },
             "id": {"type": "str"},
             "paths": {"type": "list", "elements": "path", "default": []},
             "conf": {"type": "list", "elements": "path", "default": []},
@@ -400,6 +449,7 @@ def main():
             "chain": {"type": "str"},
             "only": {"type": "list", "elements": "str", "choices": list(snapshot_manifest.PARTS)},
             "force": {"type": "bool", "default": False},
+            "again": {"type": "bool", "default": False},
             "keep": {"type": "int", "default": 10},
             "host": {"type": "str", "default": ""},
             "state_dir": {"type": "path", "default": "/var/lib/hpcguard"},
