@@ -50,7 +50,7 @@ options:
     elements: str
     default: []
   meta:
-    description: Anything worth knowing of the rollout. The list C(actions) in it is what an interrupted one had meant to do.
+    description: Anything worth knowing of the rollout. Its list C(actions) is what an interrupted one had meant to do.
     type: dict
     default: {}
   chain:
