@@ -44,7 +44,7 @@ class Result:
 def now():
     """Seconds of a clock that nobody sets back."""
     if hasattr(time, "monotonic"):
-        return time.monotonic()
+        return time.monotonic()  # novm: 2.7 takes the other way
     with open("/proc/uptime") as handle:
         return float(handle.read().split()[0])
 
