@@ -88,7 +88,7 @@ def loads(text, snapshot_id):
     try:
         manifest = json.loads(text)
         given = manifest.pop("checksum")
-    except (ValueError, KeyError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise Damaged("its manifest cannot be read")
     if given != _checksum(manifest):
         raise Damaged("its manifest does not match its checksum")
@@ -179,7 +179,7 @@ def foreign(manifests, present):
 def prunable(manifests, keep):
     """Ids that may go: beyond the newest ``keep`` and not needed for any way back.
 
-    A live snapshot is needed unless all it says is also said by an older one that stays.
+    A live snapshot is needed unless all it says is also said by the one before it that stays.
     """
     ordered = sorted(manifests, key=lambda one: one["id"])
     beyond = ordered[:-keep] if keep else ordered
@@ -195,7 +195,7 @@ def prunable(manifests, keep):
         if one in beyond and not needed:
             gone.append(one["id"])
         elif one["state"] != "rolled_back":
-            told |= says
+            told = says
     return gone
 
 

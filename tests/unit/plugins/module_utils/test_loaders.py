@@ -1,0 +1,173 @@
+"""Programs and files of the host: bounded, without a shell, never in pieces."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+import sys
+import time
+
+import pytest
+from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
+
+
+def test_output_and_status() -> None:
+    """Both streams and the status."""
+    done = loaders.run([sys.executable, "-c", "import sys; print('o'); sys.stderr.write('e'); sys.exit(3)"], 20)
+    assert (done.rc, done.out, done.err, done.timed_out) == (3, "o\n", "e", False)
+
+
+def test_time_limit_ends_the_whole_group(tmp_path: pathlib.Path) -> None:
+    """A program that hangs is ended with its children, in time, and what it had said is kept."""
+    mark = tmp_path / "pid"
+    script = f"sleep 60 & echo $! > {mark}; echo said; wait"
+    begun = time.monotonic()
+    done = loaders.run(["/bin/sh", "-c", script], 1)
+    assert (done.rc, done.timed_out, done.out) == (124, True, "said\n")
+    assert time.monotonic() - begun < 4
+    child = int(mark.read_text())
+    deadline = time.monotonic() + 5
+    while pathlib.Path(f"/proc/{child}").exists() and _state(child) not in "ZX" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not pathlib.Path(f"/proc/{child}").exists() or _state(child) in "ZX"
+
+
+def _state(pid: int) -> str:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def test_a_background_process_that_keeps_the_pipe_is_not_waited_for() -> None:
+    """The program has ended, somebody else holds its output."""
+    begun = time.monotonic()
+    assert loaders.run(["/bin/sh", "-c", "sleep 5 & echo x"], 20).out == "x\n"
+    assert time.monotonic() - begun < 4
+
+
+def test_output_is_bounded() -> None:
+    """A program that never stops talking neither fills the memory nor hangs."""
+    done = loaders.run(["/bin/sh", "-c", "head -c 3000000 /dev/zero; exit 4"], 20, max_bytes=1000)
+    assert done.rc == 4 and len(done.out) == 1000
+
+
+def test_environment_is_neutral(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case 99, locale; and nothing of the caller changes what Slurm's commands print."""
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    monkeypatch.setenv("LANGUAGE", "zh_CN:de")
+    monkeypatch.setenv("SQUEUE_FORMAT", "%i")
+    monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
+    monkeypatch.setenv("SLURM_CONF", "/x")
+    env = dict(line.split("=", 1) for line in loaders.run(["/usr/bin/env"], 20, env={"MINE": "1"}).out.splitlines())
+    assert env["LC_ALL"] == "C" and env["LANGUAGE"] == "" and env["MINE"] == "1" and env["SLURM_CONF"] == "/x"
+    assert "SQUEUE_FORMAT" not in env and "SLURM_TIME_FORMAT" not in env
+
+
+def test_words_never_reach_a_shell() -> None:
+    """What looks like shell stays a word."""
+    hostile = "$(reboot); `id` | x"
+    assert loaders.run(["/bin/echo", hostile], 20).out == hostile + "\n"
+
+
+@pytest.mark.parametrize(("path", "rc"), [("/no/such/program", 127), ("/etc/passwd", 126)])
+def test_programs_that_cannot_be_run(path: str, rc: int) -> None:
+    """A result, not an exception."""
+    done = loaders.run([path], 5)
+    assert done.rc == rc and path in done.err
+
+
+def test_input() -> None:
+    """Text for the program, and end of file where there is none."""
+    assert loaders.run(["/bin/cat"], 20, stdin="你好").out == "你好"
+    assert loaders.run(["/bin/cat"], 20).out == ""
+    with pytest.raises(ValueError):
+        loaders.run(["/bin/cat"], 20, stdin="x" * 100000)
+
+
+def test_atomic_write(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New content and mode; when it fails half-way the old file is there and nothing else."""
+    path = tmp_path / "f"
+    path.write_text("old")
+    loaders.write_atomic(str(path), b"new", os.geteuid(), os.getegid(), 0o750)
+    assert path.read_text() == "new" and stat.S_IMODE(path.stat().st_mode) == 0o750
+
+    def fail(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError):
+        loaders.write_atomic(str(path), b"newer", os.geteuid(), os.getegid())
+    assert path.read_text() == "new" and os.listdir(tmp_path) == ["f"]
+
+
+def test_reading_never_waits(tmp_path: pathlib.Path) -> None:
+    """A pipe where a file should be is no file; a missing one is none."""
+    os.mkfifo(tmp_path / "pipe")
+    assert loaders.read_bytes(str(tmp_path / "pipe")) is None
+    assert loaders.read_bytes(str(tmp_path / "none")) is None
+    (tmp_path / "f").write_bytes(b"\xff\n")
+    assert loaders.read_text(str(tmp_path / "f")) == "\ufffd\n"
+    assert loaders.read_tail(str(tmp_path / "f"), 1) == "\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("relative", "no absolute"),
+        ("/etc/../tmp/x", "no absolute"),
+        ("/etc", "is a directory"),
+        ("/tmp/x", "others than root may write"),
+        ("/etc/passwd/x", "no directory"),
+        ("/dev/null", "no regular file"),
+        ("/etc/hpcguard-of-a-test/deep/f", ""),
+    ],
+)
+def test_where_root_may_write(path: str, told: str) -> None:
+    """Only where nobody else could have put a link."""
+    problem = loaders.path_problem(path)
+    assert told in problem if told else problem == ""
+
+
+def test_a_directory_of_somebody_else(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that belongs to the slurm user is his to redirect."""
+    real = os.stat
+
+    def foreign(path: str, *args: object, **more: object) -> os.stat_result:
+        values = list(real(path))
+        values[0], values[4] = stat.S_IFDIR | 0o755, 64030 if path == str(tmp_path) else 0
+        return os.stat_result(values)
+
+    monkeypatch.setattr(os, "stat", foreign)
+    assert "not owned by root" in loaders.path_problem(str(tmp_path / "f"))
+
+
+def test_created_directories_are_told_outermost_first(tmp_path: pathlib.Path) -> None:
+    """So that a return can remove them again."""
+    assert loaders.make_dirs(str(tmp_path / "a" / "b")) == [str(tmp_path / "a"), str(tmp_path / "a" / "b")]
+    assert loaders.make_dirs(str(tmp_path / "a" / "b")) == []
+    record = loaders.file_record(str(tmp_path / "c" / "d" / "f"))[0]
+    assert record["kind"] == "absent" and record["missing_dirs"] == [str(tmp_path / "c" / "d"), str(tmp_path / "c")]
+
+
+def test_steps_are_found_by_name(tmp_path: pathlib.Path) -> None:
+    """A process called slurmstepd is a step, its keeper "infinity" is none."""
+    program = tmp_path / "slurmstepd"
+    program.symlink_to("/bin/sleep")
+    pids = []
+    for words in (["slurmstepd: [7.batch]", "30"], ["slurmstepd", "infinity"]):
+        pid = os.fork()
+        if pid == 0:
+            os.execv(str(program), words)
+        pids.append(pid)
+    try:
+        deadline = time.monotonic() + 5
+        while pids[0] not in loaders.slurmstepds() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        found = loaders.slurmstepds()
+        assert found[pids[0]][1] == "7.batch" and pids[1] not in found
+    finally:
+        for pid in pids:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
