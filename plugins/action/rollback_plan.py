@@ -51,7 +51,7 @@ class ActionModule(ActionBase):
             problems.extend(rollback_plan.job_problems(keys, jobs, policy))
         kept = rollback_plan.kept_keys(keys, jobs, policy)
         if problems:
-            result.update(failed=True, findings=problems, msg="refused, nothing was touched:\n" + "\n".join(preflight.describe(problems)))
+            result.update(failed=True, msg="refused, nothing was touched:\n" + "\n".join(preflight.describe(problems)))
             return result
 
         display.display(f"\nWAY BACK / 回滚计划: {chosen}")

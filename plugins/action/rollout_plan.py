@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
         self._show(changes, host_actions, deferred, problems)
         errors = [found for found in problems if found["severity"] == "error"]
         if errors:
-            result.update(failed=True, findings=problems, msg="refused, nothing was written:\n" + "\n".join(preflight.describe(errors)))
+            result.update(failed=True, msg="refused, nothing was written:\n" + "\n".join(preflight.describe(errors)))
             return result
         result.update(
             changed=False,
