@@ -39,7 +39,7 @@ def run_module(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(basic.AnsibleModule, "exit_json", lambda module, **result: leave(module, failed=False, **result))
     monkeypatch.setattr(basic.AnsibleModule, "fail_json", lambda module, **result: leave(module, failed=True, **result))
 
-    def run(name: str, check: bool = False, **arguments: t.Any) -> dict[str, t.Any]:
+    def run(name: str, /, check: bool = False, **arguments: t.Any) -> dict[str, t.Any]:
         module = importlib.import_module(f"ansible_collections.hpcguard.slurm.plugins.modules.{name}")
         try:
             with patch_module_args({**arguments, "_ansible_check_mode": check}):
