@@ -111,7 +111,8 @@ def merged_actions(*many):
     wanted = {}
     for one in many:
         for host, names in one.items():
-            wanted.setdefault(host, set()).update(names)
+            if names:
+                wanted.setdefault(host, set()).update(names)
     return dict((host, sorted(names)) for host, names in wanted.items())
 
 

@@ -62,8 +62,8 @@ def test_other_policies_and_idle_clusters_defer_nothing() -> None:
     assert rollout_plan.deferred_keys([GATHER], [], "defer") == []
 
 
-def test_an_interrupted_rollout_is_finished() -> None:
-    assert rollout_plan.merged_actions({"c1": ["reconfigure"]}, {"c1": ["restart_slurmctld"], "n1": ["restart_slurmd"]}) == {
+def test_an_interrupted_rollout_is_finished_and_a_host_with_nothing_to_do_stays_out() -> None:
+    assert rollout_plan.merged_actions({"c1": ["reconfigure"]}, {"n2": [], "c1": ["restart_slurmctld"], "n1": ["restart_slurmd"]}) == {
         "c1": ["reconfigure", "restart_slurmctld"],
         "n1": ["restart_slurmd"],
     }
