@@ -14,6 +14,8 @@ __metaclass__ = type
 
 import re
 
+from .finding import clean_text
+
 PROPERTIES = (
     "LoadState",
     "ActiveState",
@@ -34,7 +36,6 @@ PROPERTIES = (
 STARTING, UP, SKIPPED, ENDED = "starting", "up", "skipped", "ended"
 
 _TROUBLE = re.compile(r"\b(error|fatal|failed|failure|cannot|can't|unable|invalid)\b", re.IGNORECASE)
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 
 
 def stamp(show, name):
@@ -73,7 +74,7 @@ def exits(show, before, seen):
 
 def steps_lost(before, after):
     """Steps that are gone: {pid: name}. A pid used again by another process counts as gone."""
-    return dict((pid, step[1]) for pid, step in before.items() if after.get(pid, (None,))[0] != step[0])
+    return {pid: step[1] for pid, step in before.items() if after.get(pid, (None,))[0] != step[0]}
 
 
 def ended_by_itself(record):
@@ -99,6 +100,5 @@ def ended_by_itself(record):
 
 def excerpt(text, limit=20, width=300):
     """The last lines of a log that tell of trouble, safe to print; when none does, the last lines."""
-    lines = [_UNPRINTABLE.sub(" ", line).strip()[:width] for line in text.splitlines()]
-    lines = [line for line in lines if line]
+    lines = [line for line in (clean_text(line, width).strip() for line in text.splitlines()) if line]
     return [line for line in lines if _TROUBLE.search(line)][-limit:] or lines[-5:]

@@ -56,9 +56,9 @@ def boot_epoch():
 
 def clean_env(extra=None):
     """Environment in which the output of programs can be parsed."""
-    env = dict(
-        (key, value) for key, value in os.environ.items() if key in _KEPT_ENV or not key.startswith(_UNWANTED_ENV)
-    )
+    env = {
+        key: value for key, value in os.environ.items() if key in _KEPT_ENV or not key.startswith(_UNWANTED_ENV)
+    }
     env.update(LC_ALL="C", LANGUAGE="")
     env.update(extra or {})
     return env
@@ -81,7 +81,7 @@ def run(argv, timeout, env=None, max_bytes=1 << 20, stdin=None):
             stderr=subprocess.PIPE,
             env=clean_env(env),
             close_fds=True,
-            preexec_fn=os.setsid,
+            preexec_fn=os.setsid,  # noqa: PLW1509 - 2.7 has no start_new_session, and no threads run here
         )
     except (OSError, IOError) as error:
         return Result(126 if error.errno == errno.EACCES else 127, err="%s: %s" % (argv[0], error.strerror))
@@ -297,7 +297,7 @@ def make_dirs(folder):
         folder = os.path.dirname(folder)
     for name in created:
         os.mkdir(name)
-        os.chmod(name, 0o755)
+        os.chmod(name, 0o755)  # noqa: S103 - a directory on the way to a unit or script
         os.chown(name, os.geteuid(), os.getegid())
         fsync_dir(os.path.dirname(name))
     return created

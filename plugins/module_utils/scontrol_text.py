@@ -74,7 +74,7 @@ def plain_value(value):
 
 def differing_values(config, wanted):
     """{Key: (present, wanted)} where the loaded configuration is not as wanted. Keys in any case."""
-    present = dict((key.lower(), plain_value(value)) for key, value in config.items())
+    present = {key.lower(): plain_value(value) for key, value in config.items()}
     differing = {}
     for key, value in wanted.items():
         have = present.get(key.lower())

@@ -72,7 +72,7 @@ def new(snapshot_id, created, records, units, meta, chain=None):
 
 def dumps(manifest):
     """The text of a manifest, with a checksum over everything in it."""
-    body = dict((key, value) for key, value in manifest.items() if key != "checksum")
+    body = {key: value for key, value in manifest.items() if key != "checksum"}
     body["checksum"] = _checksum(body)
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
@@ -163,7 +163,7 @@ def foreign(manifests, present):
 
     :param present: {path: present record}
     """
-    before = dict((record["path"], fingerprint(record)) for record in merged(manifests)[0])
+    before = {record["path"]: fingerprint(record) for record in merged(manifests)[0]}
     after = {}
     for one in sorted(manifests, key=lambda manifest: manifest["id"]):
         # what an unsealed rollout left behind is not known
@@ -187,14 +187,12 @@ def prunable(manifests, keep):
     told = set()
     gone = []
     for one in ordered:
-        says = set(record["path"] for record in one["records"]) | set(one["units"])
-        if one["state"] == "rolled_back":
-            needed = False
-        else:
-            needed = one["state"] == "taken" or one["id"] in last_good or not says <= told
+        says = {record["path"] for record in one["records"]} | set(one["units"])
+        stands = one["state"] != "rolled_back"
+        needed = stands and (one["state"] == "taken" or one["id"] in last_good or not says <= told)
         if one in beyond and not needed:
             gone.append(one["id"])
-        elif one["state"] != "rolled_back":
+        elif stands:
             told = says
     return gone
 

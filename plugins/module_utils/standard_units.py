@@ -215,7 +215,7 @@ def unit_files(fact, name, options):
         path, before, after = unit["fragment_path"], base, whole_unit(base, settings)
     else:
         path, before, after = drop_in_path, _entries(ours), drop_in_entries(base, settings)
-    remarks = dict(((one.section, one.key), one.why) for one in settings if one.how != "drop")
+    remarks = {(one.section, one.key): one.why for one in settings if one.how != "drop"}
     waits = any(one.how == "once" for one in settings)
     problems = ["no controller is known to wait for"] if waits and not fact["conf"]["servers"] else []
     changed = _changed_keys(before, after)
@@ -369,5 +369,5 @@ def _overrides(settings, drop_ins):
 def _changed_keys(before, after):
     old, new = effective(before), effective(after)
     return sorted(
-        set(key for _section, key in set(old) | set(new) if old.get((_section, key)) != new.get((_section, key)))
+        {key for _section, key in set(old) | set(new) if old.get((_section, key)) != new.get((_section, key))}
     )

@@ -128,6 +128,7 @@ import platform
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import (
     daemon_state,
     loaders,
@@ -252,7 +253,7 @@ class Daemon:
         )
         if (
             not node["slurmd_start_time"]
-            or set(node["flags"]) & set(["NOT_RESPONDING", "INVALID_REG"])
+            or set(node["flags"]) & {"NOT_RESPONDING", "INVALID_REG"}
             or node["base"] == "UNKNOWN"
         ):
             return False

@@ -144,7 +144,8 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes
-from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, snapshot_manifest, systemd_unit
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import finding, loaders, snapshot_manifest, systemd_unit
 
 ENABLED = ("enabled", "enabled-runtime")
 LEAVING = ("disable", "stop")
@@ -261,18 +262,16 @@ class Unit:
             self.steps.append(("active", "active", "inactive", ["stop", name]))
 
 
-def finding(host, subject, cause):
-    return {
-        "id": "host_files",
-        "severity": "error",
-        "host": host,
-        "title": {"zh": "文件或单元不能这样写入", "en": "a file or unit cannot be brought to the wanted state"},
-        "evidence": [],
-        "cause": "%s: %s" % (subject, cause),
-        "remedy": "put that right on the host, or change the variable that names it",
-        "file": subject if subject.startswith("/") else None,
-        "line": None,
-    }
+def problem(host, subject, cause):
+    return finding.finding(
+        "host_files",
+        "error",
+        host,
+        finding.title("文件或单元不能这样写入", "a file or unit cannot be brought to the wanted state"),
+        "%s: %s" % (subject, cause),
+        "put that right on the host, or change the variable that names it",
+        path=subject if subject.startswith("/") else None,
+    )
 
 
 def change(host, thing, was, becomes, kind="none", reason=""):
@@ -290,9 +289,9 @@ def change(host, thing, was, becomes, kind="none", reason=""):
 def look_at_units(specs, targets):
     """The units named by the task and those whose files are in it."""
     units = []
-    wanted = dict((spec["name"], spec) for spec in specs)
+    wanted = {spec["name"]: spec for spec in specs}
     owners = [systemd_unit.unit_of(target.path) for target in targets]
-    for name in sorted(set(wanted) | set(owner for owner in owners if owner)):
+    for name in sorted(set(wanted) | {owner for owner in owners if owner}):
         mine = [target for target in targets if systemd_unit.unit_of(target.path) == name]
         touched = any(target.differs for target in mine)
         brought = any(target.path.endswith("/" + name) and target.wanted["kind"] == "file" for target in mine)
@@ -371,8 +370,8 @@ def main():
         if paths.count(target.path) > 1:
             target.problems.append("it is named twice")
     units = look_at_units(module.params["units"], targets)
-    findings = [finding(host, target.path, problem) for target in targets for problem in target.problems]
-    findings += [finding(host, unit.name, problem) for unit in units for problem in unit.problems]
+    findings = [problem(host, target.path, cause) for target in targets for cause in target.problems]
+    findings += [problem(host, unit.name, cause) for unit in units for cause in unit.problems]
     if findings:
         module.fail_json(
             msg="nothing was written: " + "; ".join(found["cause"] for found in findings), findings=findings
@@ -391,7 +390,7 @@ def main():
         for target in differing
     ]
     stale = [unit for unit in units if unit.needs_reload]
-    touched = set(systemd_unit.unit_of(target.path) for target in differing)
+    touched = {systemd_unit.unit_of(target.path) for target in differing}
     changes += [
         change(
             host,
@@ -411,7 +410,7 @@ def main():
         ]
     created = []
     if changes and not module.check_mode:
-        created = apply(module, differing, units, bool(stale or touched - set([""])))
+        created = apply(module, differing, units, bool(stale or touched - {""}))
     module.exit_json(
         changed=bool(changes),
         changes=changes,

@@ -104,6 +104,7 @@ left_alone:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text
 
 POLL = 1
@@ -116,11 +117,11 @@ def look(module):
     done = loaders.scontrol(module.params["scontrol"], ["-o", "show", "node"], CALL, module.params["conf_path"])
     if done.rc != 0:
         module.fail_json(msg="scontrol show node: %s" % (done.err or done.out).strip()[:500])
-    known = dict((node["name"], node) for node in scontrol_text.parse_nodes(done.out))
+    known = {node["name"]: node for node in scontrol_text.parse_nodes(done.out)}
     unknown = [name for name in module.params["nodes"] if name not in known]
     if unknown:
         module.fail_json(msg="slurmctld knows no node named %s" % ", ".join(unknown))
-    return dict((name, known[name]) for name in module.params["nodes"])
+    return {name: known[name] for name in module.params["nodes"]}
 
 
 def update(module, names, words):

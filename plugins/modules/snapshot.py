@@ -145,6 +145,7 @@ import shutil
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, snapshot_manifest, systemd_unit
 
 UNIT_PROPERTIES = ("LoadState", "UnitFileState", "ActiveState")
@@ -225,7 +226,7 @@ def take(module, store):
     if params["id"] in store.damaged:
         module.fail_json(msg="snapshot %s is damaged: %s" % (params["id"], store.damaged[params["id"]]))
     if present:
-        missing = sorted(set(wanted) - set(record["path"] for record in present["records"]))
+        missing = sorted(set(wanted) - {record["path"] for record in present["records"]})
         if missing:
             module.fail_json(msg="snapshot %s exists already, without %s" % (params["id"], ", ".join(missing)))
         return {"changed": False, "snapshots": [params["id"]]}
@@ -237,7 +238,7 @@ def take(module, store):
             record["stored"] = "%04d" % number
             contents[record["stored"]] = content
         records.append(record)
-    units = dict((name, unit_state(name)) for name in params["units"])
+    units = {name: unit_state(name) for name in params["units"]}
     chain = params["chain"] or snapshot_manifest.next_chain(store.manifests)
     manifest = snapshot_manifest.new(params["id"], int(time.time()), records, units, params["meta"], chain)
     if not module.check_mode:
@@ -253,7 +254,7 @@ def seal(module, store):
     written = []
     for manifest in chosen:
         paths = [record["path"] for record in manifest["records"]]
-        after = dict((path, snapshot_manifest.fingerprint(loaders.file_record(path)[0])) for path in paths)
+        after = {path: snapshot_manifest.fingerprint(loaders.file_record(path)[0]) for path in paths}
         if manifest["state"] != "sealed" or manifest["after"] != after:
             manifest.update(state="sealed", after=after)
             written.append(manifest["id"])
@@ -286,7 +287,7 @@ def remove(module, store):
 def check(module, store):
     chosen, _contents = store.way_back(module.params["id"])
     records = snapshot_manifest.merged(chosen)[0]
-    present = dict((record["path"], loaders.file_record(record["path"])[0]) for record in records)
+    present = {record["path"]: loaders.file_record(record["path"])[0] for record in records}
     return {
         "changed": False,
         "snapshots": [one["id"] for one in chosen],
@@ -370,7 +371,7 @@ def text_of(content):
 def unit_steps(units, differing):
     """What has to be done to units: (name, what, was, becomes, systemctl arguments, before the files are put back)."""
     steps = []
-    touched = set(systemd_unit.unit_of(record["path"]) for record in differing)
+    touched = {systemd_unit.unit_of(record["path"]) for record in differing}
     for name, before in sorted(units.items()):
         now = unit_state(name)
         known = before["load_state"] == "loaded"

@@ -85,6 +85,7 @@ interrupted_actions:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, snapshot_manifest
 
 

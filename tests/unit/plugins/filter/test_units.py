@@ -6,6 +6,7 @@ import typing as t
 
 import pytest
 from ansible.errors import AnsibleFilterError
+
 from ansible_collections.hpcguard.slurm.plugins.filter import units
 
 FACT = {
@@ -25,7 +26,9 @@ FACT = {
 OPTIONS = {"restart": "always", "restart_sec": 10, "timeout_start_sec": 180, "wait_script": "/w"}
 
 
-@pytest.mark.parametrize(("said", "waits"), [("auto", False), (True, True), ("true", True), ("yes", True), (False, False), ("False", False)])
+@pytest.mark.parametrize(
+    ("said", "waits"), [("auto", False), (True, True), ("true", True), ("yes", True), (False, False), ("False", False)]
+)
 def test_words_for_the_wait(said: t.Any, waits: bool) -> None:
     """As YAML or on the command line."""
     assert units.unit_files(FACT, "slurmd", {**OPTIONS, "wait": said})["waits"] is waits

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import daemon_state as state
 
-BEFORE = {"ActiveState": "active", "SubState": "running", "MainPID": "10", "ExecMainStartTimestampMonotonic": "100", "ConditionTimestampMonotonic": "90"}
-RUNNING = {**BEFORE, "MainPID": "20", "ExecMainStartTimestampMonotonic": "200", "ConditionTimestampMonotonic": "190", "ConditionResult": "yes"}
+BEFORE = {
+    "ActiveState": "active",
+    "SubState": "running",
+    "MainPID": "10",
+    "ExecMainStartTimestampMonotonic": "100",
+    "ConditionTimestampMonotonic": "90",
+}
+RUNNING = {
+    **BEFORE,
+    "MainPID": "20",
+    "ExecMainStartTimestampMonotonic": "200",
+    "ConditionTimestampMonotonic": "190",
+    "ConditionResult": "yes",
+}
 
 
 @pytest.mark.parametrize(

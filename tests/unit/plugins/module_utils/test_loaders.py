@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
 
 
@@ -159,7 +160,7 @@ def test_steps_are_found_by_name(tmp_path: pathlib.Path) -> None:
     for words in (["slurmstepd: [7.batch]", "30"], ["slurmstepd", "infinity"]):
         pid = os.fork()
         if pid == 0:
-            os.execv(str(program), words)
+            os.execv(str(program), words)  # noqa: S606
         pids.append(pid)
     try:
         deadline = time.monotonic() + 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import scontrol_text as text
 
 CONFIG = """Configuration data as of 2026-11-30T23:19:35
@@ -72,7 +73,13 @@ def test_case_62_compound_states(notation: str, base: str, flags: set[str]) -> N
 
 @pytest.mark.parametrize(
     ("notation", "flag"),
-    [("IDLE+POWER", "POWERED_DOWN"), ("idle~", "POWERED_DOWN"), ("idle#", "POWERING_UP"), ("IDLE+POWERING_DOWN", "POWERING_DOWN"), ("IDLE+POWER_DOWN", "POWER_DOWN")],
+    [
+        ("IDLE+POWER", "POWERED_DOWN"),
+        ("idle~", "POWERED_DOWN"),
+        ("idle#", "POWERING_UP"),
+        ("IDLE+POWERING_DOWN", "POWERING_DOWN"),
+        ("IDLE+POWER_DOWN", "POWER_DOWN"),
+    ],
 )
 def test_case_64_powered_down_under_old_names(notation: str, flag: str) -> None:
     """The old names and marks of power states mean the new flags."""
@@ -140,7 +147,13 @@ def test_a_rollout_takes_back_only_its_own_drain() -> None:
 
 @pytest.mark.parametrize(
     ("base", "flags", "answer"),
-    [("IDLE", [], True), ("IDLE", ["DRAIN"], True), ("MIXED", ["NOT_RESPONDING"], False), ("DOWN", [], False), ("IDLE", ["POWERED_DOWN"], False)],
+    [
+        ("IDLE", [], True),
+        ("IDLE", ["DRAIN"], True),
+        ("MIXED", ["NOT_RESPONDING"], False),
+        ("DOWN", [], False),
+        ("IDLE", ["POWERED_DOWN"], False),
+    ],
 )
 def test_in_service(base: str, flags: list[str], answer: bool) -> None:
     """Registered and answering, whoever drained it."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible_collections.hpcguard.slurm.plugins.module_utils import snapshot_manifest as manifest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import snapshot_manifest as manifest
 
 Manifest = dict[str, t.Any]
 EMPTY = "0" * 64
@@ -122,6 +123,11 @@ def test_interrupted_rollouts_stay_and_tell_what_they_meant() -> None:
 def test_units_count_too() -> None:
     """A snapshot that alone knows how a unit was is needed."""
     state = {"load_state": "loaded", "unit_file_state": "disabled", "active_state": "inactive"}
-    chain = [snapshot("1", {"/a": "x"}), snapshot("2", {"/a": "x"}, **{"slurmd.service": state}), snapshot("3", {"/a": "x"}), snapshot("4", {"/a": "x"})]
+    chain = [
+        snapshot("1", {"/a": "x"}),
+        snapshot("2", {"/a": "x"}, **{"slurmd.service": state}),
+        snapshot("3", {"/a": "x"}),
+        snapshot("4", {"/a": "x"}),
+    ]
     assert manifest.prunable(chain, 1) == ["3"]
     assert manifest.merged(chain)[1] == {"slurmd.service": state}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import standard_units as standard
 from ansible_collections.hpcguard.slurm.plugins.module_utils import systemd_unit
 
@@ -52,7 +53,13 @@ WantedBy=multi-user.target
 
 def fact(text: str, own: bool = True, name: str = "slurmd", **more: t.Any) -> dict[str, t.Any]:
     path = f"/etc/systemd/system/{name}.service" if own else f"/lib/systemd/system/{name}.service"
-    unit = {"load_state": "loaded", "style": systemd_unit.style(path), "fragment_path": path, "text": text, "drop_ins": more.pop("drop_ins", [])}
+    unit = {
+        "load_state": "loaded",
+        "style": systemd_unit.style(path),
+        "fragment_path": path,
+        "text": text,
+        "drop_ins": more.pop("drop_ins", []),
+    }
     made: dict[str, t.Any] = {
         "systemd": 252,
         "slurm": {"release": [22, 5]},
@@ -219,7 +226,9 @@ CTLD = LEGACY.replace("slurmd -D --conf-server k8s-master-01:6817 $SLURMD_OPTION
 LOADED = {"load_state": "loaded"}
 
 
-@pytest.mark.parametrize(("here", "ordered"), [({}, False), ({"slurmdbd": {"load_state": "not-found"}}, False), ({"slurmdbd": LOADED}, True)])
+@pytest.mark.parametrize(
+    ("here", "ordered"), [({}, False), ({"slurmdbd": {"load_state": "not-found"}}, False), ({"slurmdbd": LOADED}, True)]
+)
 def test_slurmctld_waits_for_slurmdbd_where_it_is_on_this_host(here: dict[str, t.Any], ordered: bool) -> None:
     """S33, S34: After= and Wants=, never Requires=, and not for a unit that is elsewhere."""
     file, says = settled(fact(CTLD, name="slurmctld", units=here), "slurmctld", {"restart": "", "restart_sec": 10})
@@ -282,7 +291,17 @@ def test_further_settings_of_the_site() -> None:
     assert says["Service", "Nice"] == ["-5"]
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [("10", "10s", True), ("180", "3min", True), ("yes", "true", True), ("0", "no", True), ("10", "1", False), ("always", "on-failure", False)])
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("10", "10s", True),
+        ("180", "3min", True),
+        ("yes", "true", True),
+        ("0", "no", True),
+        ("10", "1", False),
+        ("always", "on-failure", False),
+    ],
+)
 def test_spellings_that_mean_the_same(one: str, other: str, same: bool) -> None:
     """No drop-in for a difference in spelling."""
     assert standard.same_value(one, other) is same

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import systemd_unit as unit
 
+WAITED = (
+    "{ path=/usr/local/bin/wait.sh ; argv[]=/usr/local/bin/wait.sh c1:6817 ; ignore_errors=no ; "
+    "start_time=[Tue 2026-12-01 01:02:03 UTC] ; stop_time=[Tue 2026-12-01 01:02:04 UTC] ; pid=12 ; code=exited ; status=0 }"
+)
+STARTED = (
+    "{ path=/usr/sbin/slurmd ; argv[]=/usr/sbin/slurmd -D -s $SLURMD_OPTIONS ; ignore_errors=no ; "
+    "start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }"
+)
 # systemd 252, slurmd with a wait script
-SHOW = """Type=simple
+SHOW = f"""Type=simple
 Restart=always
 RestartUSec=10s
 TimeoutStartUSec=3min
 MainPID=4711
 ExecMainStartTimestampMonotonic=12500000
-ExecStartPre={ path=/usr/local/bin/wait.sh ; argv[]=/usr/local/bin/wait.sh c1:6817 ; ignore_errors=no ; start_time=[Tue 2026-12-01 01:02:03 UTC] ; stop_time=[Tue 2026-12-01 01:02:04 UTC] ; pid=12 ; code=exited ; status=0 }
-ExecStart={ path=/usr/sbin/slurmd ; argv[]=/usr/sbin/slurmd -D -s $SLURMD_OPTIONS ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }
+ExecStartPre={WAITED}
+ExecStart={STARTED}
 KillMode=process
 NeedDaemonReload=no
 LoadState=loaded
@@ -44,7 +53,16 @@ def test_a_unit_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     ("shown", "usec"),
-    [("10s", 10_000_000), ("1min 30s", 90_000_000), ("3min", 180_000_000), ("100ms", 100_000), ("infinity", None), ("", None), ("5000000", 5_000_000), ("0", 0)],
+    [
+        ("10s", 10_000_000),
+        ("1min 30s", 90_000_000),
+        ("3min", 180_000_000),
+        ("100ms", 100_000),
+        ("infinity", None),
+        ("", None),
+        ("5000000", 5_000_000),
+        ("0", 0),
+    ],
 )
 def test_time_spans(shown: str, usec: int | None) -> None:
     """Spans as systemctl prints them."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
 from ansible_collections.hpcguard.slurm.plugins.modules import daemon as module
 
@@ -88,8 +90,6 @@ class Host:
 
     @property
     def slurmd_start(self) -> str:
-        import time
-
         started = START + (self.asked or 0) - 1000
         return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(started if self.asked is not None else START - 500))
 
@@ -102,7 +102,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(loaders, "systemctl", made.systemctl)
     monkeypatch.setattr(loaders, "scontrol", made.scontrol)
     monkeypatch.setattr(loaders, "slurmstepds", lambda: made.steps.pop(0) if len(made.steps) > 1 else made.steps[0])
-    monkeypatch.setattr(loaders, "run", lambda argv, timeout, **more: loaders.Result(0, "fatal: Failed to initialize jobacct_gather plugin\n"))
+    monkeypatch.setattr(
+        loaders, "run", lambda argv, timeout, **more: loaders.Result(0, "fatal: Failed to initialize jobacct_gather plugin\n")
+    )
     monkeypatch.setattr(module.time, "sleep", made.sleep)
     monkeypatch.setattr(module.time, "time", lambda: START + made.clock - 1000)
     return made
@@ -176,7 +178,9 @@ def test_steps_lost_over_the_restart_are_an_error(run_module: Run, host: Host) -
 
 def test_case_22_a_start_that_a_condition_skipped(run_module: Run, host: Host) -> None:
     """systemctl start returns 0; here it fails at once and says so."""
-    host.script = [(0, {"ActiveState": "inactive", "SubState": "dead", "MainPID": "0", "ConditionTimestampMonotonic": "200", "ConditionResult": "no"})]
+    host.script = [
+        (0, {"ActiveState": "inactive", "SubState": "dead", "MainPID": "0", "ConditionTimestampMonotonic": "200", "ConditionResult": "no"})
+    ]
     result = call(run_module, "slurmctld")
     assert result["failed"] and "Condition" in result["msg"] and host.since < 2
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pathlib
+import pwd
 import typing as t
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
 
 from .conftest import Run
@@ -52,9 +55,6 @@ def etc(tmp_path: pathlib.Path, systemd: Systemd, monkeypatch: pytest.MonkeyPatc
 
 
 def me() -> dict[str, str]:
-    import grp
-    import pwd
-
     return {"owner": pwd.getpwuid(os.geteuid()).pw_name, "group": grp.getgrgid(os.getegid()).gr_name}
 
 
@@ -179,9 +179,15 @@ def test_a_unit_goes_before_its_file(run_module: Run, etc: pathlib.Path, systemd
 
 @pytest.mark.parametrize(
     ("state", "told"),
-    [({"LoadState": "masked"}, "masked"), ({"LoadState": "not-found"}, "no such unit"), ({"LoadState": "loaded", "UnitFileState": "static"}, "[Install]")],
+    [
+        ({"LoadState": "masked"}, "masked"),
+        ({"LoadState": "not-found"}, "no such unit"),
+        ({"LoadState": "loaded", "UnitFileState": "static"}, "[Install]"),
+    ],
 )
-def test_units_that_cannot_be_enabled_are_refused(run_module: Run, etc: pathlib.Path, systemd: Systemd, state: dict[str, str], told: str) -> None:
+def test_units_that_cannot_be_enabled_are_refused(
+    run_module: Run, etc: pathlib.Path, systemd: Systemd, state: dict[str, str], told: str
+) -> None:
     """Masked, missing and static units are told, and the file beside them is not written."""
     systemd.units["slurmd.service"] = state
     result = run_module(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
 
 from .conftest import Run
@@ -23,7 +24,10 @@ class Slurmctld:
     def scontrol(self, program: str, args: list[str], timeout: float, conf: str | None = None) -> loaders.Result:
         if args[:2] == ["-o", "show"]:
             self._settle()
-            lines = [f"NodeName={name} State={state} Partitions=p Reason={reason or 'none'} [root@2026-12-01T00:00:00]" for name, (state, reason) in self.nodes.items()]
+            lines = [
+                f"NodeName={name} State={state} Partitions=p Reason={reason or 'none'} [root@2026-12-01T00:00:00]"
+                for name, (state, reason) in self.nodes.items()
+            ]
             return loaders.Result(0, "\n".join(lines))
         assert args[0] == "update"
         self.updates.append(list(args))
@@ -38,7 +42,9 @@ class Slurmctld:
         for names, state, reason in self.pending:
             for name in names:
                 base = self.nodes[name][0].split("+")[0]
-                self.nodes[name] = [base + "+DRAIN", reason] if state == "drain" else [base.replace("DOWN", "IDLE") if state == "resume" else base, ""]
+                self.nodes[name] = (
+                    [base + "+DRAIN", reason] if state == "drain" else [base.replace("DOWN", "IDLE") if state == "resume" else base, ""]
+                )
         self.pending = []
 
 

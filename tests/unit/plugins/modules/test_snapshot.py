@@ -7,6 +7,7 @@ import pathlib
 import typing as t
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
 
 from .conftest import Run
