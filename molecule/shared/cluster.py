@@ -1,0 +1,169 @@
+"""The lab as the scenarios' tests see it: hosts, playbooks, jobs, and conditions to wait for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+import typing as t
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTROLLER = "k8s-master-01"
+COMPUTES = ("k8s-node-01", "k8s-node-02", "k8s-node-03")
+HOSTS = (CONTROLLER, *COMPUTES)
+DAEMONS = {CONTROLLER: ("slurmctld", "slurmdbd"), **{name: ("slurmd",) for name in COMPUTES}}
+
+# What a rollout may touch: configuration, units and scripts. Its snapshots stay behind on purpose.
+WATCHED = ("/etc", "/usr/local", "/opt")
+IGNORED = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/etc/mtab", "/etc/ld.so.cache", "/etc/.updated", "/etc/machine-id")
+
+
+def container(host: str) -> str:
+    """Name of the container that is *host* in the lab with the present LAB_ID."""
+    lab = os.environ.get("LAB_ID", "")
+    return f"lab{lab}-{host}" if lab else host
+
+
+def run(host: str, *argv: str, check: bool = True, timeout: float = 120, feed: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program in a container, without a shell."""
+    command = ["podman", "exec", *(["-i"] if feed is not None else []), container(host), *argv]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, input=feed, check=False, errors="replace")
+    if check and done.returncode:
+        raise AssertionError(f"{host}: {argv} gave {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def out(host: str, *argv: str, **options: t.Any) -> str:
+    """What a program printed, without the blanks around it."""
+    return run(host, *argv, **options).stdout.strip()
+
+
+def playbook(name: str, *args: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+    """Run a playbook as an operator does; both streams end up in stdout."""
+    command = [str(ROOT / ".venv/bin/ansible-playbook"), f"playbooks/{name}.yml", *args]
+    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_NOCOLOR": "true"}
+    for variable in [key for key in environment if key.startswith(("MOLECULE_", "ANSIBLE_CONFIG", "ANSIBLE_ROLES", "ANSIBLE_COLLECTIONS"))]:
+        del environment[variable]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False
+    )
+
+
+def succeed(name: str, *args: str, timeout: float = 900) -> str:
+    """Run a playbook that must succeed; its output."""
+    done = playbook(name, *args, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
+def refuse(name: str, *args: str, timeout: float = 900) -> str:
+    """Run a playbook that must fail; its output."""
+    done = playbook(name, *args, timeout=timeout)
+    assert done.returncode != 0, done.stdout[-6000:]
+    return done.stdout
+
+
+def recap(text: str) -> dict[str, dict[str, int]]:
+    """The recap of a run: {host: {"ok": 3, "changed": 0, ...}}."""
+    found = {}
+    for line in text.split("PLAY RECAP", 1)[1].splitlines()[1:]:
+        name, separator, rest = line.partition(" : ")
+        if separator:
+            found[name.strip()] = {key: int(value) for key, value in (pair.split("=") for pair in rest.split())}
+    return found
+
+
+def verdicts() -> dict[int, str]:
+    """The verdict of each item in the report of the last verification."""
+    report = json.loads((ROOT / "reports/verify.json").read_text(encoding="utf-8"))
+    return {item["id"]: item["verdict"] for item in report["items"]}
+
+
+def wait_for(condition: t.Callable[[], t.Any], seconds: float, what: str, every: float = 0.5) -> float:
+    """Wait until *condition* holds; the seconds it took. A time-out is a failed test that says what was missing."""
+    begun = time.monotonic()
+    while True:
+        if condition():
+            return time.monotonic() - begun
+        if time.monotonic() - begun > seconds:
+            raise AssertionError(f"not within {seconds:.0f} s: {what}")
+        time.sleep(every)
+
+
+LIST_FILES = """
+import hashlib, json, os, stat, sys
+found = {}
+for top in sys.argv[1:]:
+    for folder, folders, names in os.walk(top):
+        for path in [folder] + [os.path.join(folder, name) for name in names + folders]:
+            info = os.lstat(path)
+            kind = stat.S_IFMT(info.st_mode)
+            if kind == stat.S_IFLNK:
+                content = "-> " + os.readlink(path)
+            elif kind == stat.S_IFREG:
+                with open(path, "rb") as stream:
+                    content = hashlib.sha256(stream.read()).hexdigest()
+            else:
+                content = "directory"
+            found[path] = "%o %d:%d %s" % (info.st_mode, info.st_uid, info.st_gid, content)
+print(json.dumps(found))
+"""
+
+
+def files(host: str) -> dict[str, str]:
+    """Everything under the watched directories: {path: mode, owner, checksum or target}."""
+    found: dict[str, str] = json.loads(out(host, "python3", "-", *WATCHED, feed=LIST_FILES))
+    return {path: told for path, told in found.items() if path not in IGNORED}
+
+
+def main_pids() -> dict[str, str]:
+    """MainPID of every daemon of the cluster."""
+    return {
+        f"{host}:{unit}": out(host, "systemctl", "show", "-p", "MainPID", unit)
+        for host, units in DAEMONS.items()
+        for unit in (*units, "munge")
+    }
+
+
+def node(name: str) -> dict[str, str]:
+    """State and reason of a node as slurmctld sees them."""
+    record = out(CONTROLLER, "scontrol", "-o", "show", "node", name)
+    state = record.split(" State=", 1)[1].split(" ", 1)[0]
+    reason = record.split(" Reason=", 1)[1] if " Reason=" in record else ""
+    return {"state": state, "reason": reason}
+
+
+def in_service(name: str) -> bool:
+    """True when slurmctld answers and the node can take jobs."""
+    done = run(CONTROLLER, "scontrol", "-o", "show", "node", name, check=False)
+    if done.returncode or " State=" not in done.stdout:
+        return False
+    words = done.stdout.split(" State=", 1)[1].split(" ", 1)[0].split("+")
+    return words[0] in ("IDLE", "MIXED", "ALLOCATED") and not {"DRAIN", "NOT_RESPONDING", "INVALID_REG"} & set(words)
+
+
+def config(key: str) -> str:
+    """A loaded value of slurm.conf."""
+    for line in out(CONTROLLER, "scontrol", "show", "config").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == key:
+            return value.strip()
+    raise AssertionError(f"scontrol show config has no {key}")
+
+
+def submit(seconds: int, *options: str) -> str:
+    """Submit a job that sleeps; its id."""
+    return out(CONTROLLER, "sbatch", "--parsable", "--output=/dev/null", *options, "--wrap", f"srun sleep {seconds}")
+
+
+def job_state(job: str) -> str:
+    """State of a job in squeue, empty when it is no longer there."""
+    return out(CONTROLLER, "squeue", "--noheader", "--format=%T", "--jobs", job, check=False)
+
+
+def accounting(job: str, columns: str = "jobid,state,exitcode") -> list[list[str]]:
+    """Rows of sacct for one job, duplicates included."""
+    listing = out(CONTROLLER, "sacct", "-D", "-P", "-n", "-j", job, f"--format={columns}")
+    return [line.split("|") for line in listing.splitlines()]
