@@ -1,0 +1,34 @@
+# Shared by the lab's scripts: what this lab is called, where it lives, and how it reports progress.
+# LAB_ID=1..9 (default: unset) gives labs side by side: own container names, network and state, same host names.
+# shellcheck shell=bash
+set -euo pipefail
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+LAB_ID=${LAB_ID:-0}
+[[ $LAB_ID =~ ^[0-9]$ ]] || { echo "LAB_ID must be one digit, not '$LAB_ID'" >&2; exit 2; }
+RELEASE=${RELEASE:-bookworm}
+CACHE=${HPCGUARD_LAB_CACHE:-/var/cache/hpcguard-lab}     # images: shared by all checkouts and labs
+STATE=/var/lib/hpcguard-lab/lab$LAB_ID                   # keys and known_hosts of this lab
+PREFIX=''; ((LAB_ID == 0)) || PREFIX=lab$LAB_ID-
+NETWORK=hpcguard-lab$LAB_ID
+SUBNET=10.89.$((40 + LAB_ID))
+
+CONTROLLER=k8s-master-01
+NODES=(k8s-node-01 k8s-node-02 k8s-node-03)
+HOSTS=("$CONTROLLER" "${NODES[@]}")
+declare -A ADDRESS=([k8s-master-01]=$SUBNET.11 [k8s-node-01]=$SUBNET.21 [k8s-node-02]=$SUBNET.22 [k8s-node-03]=$SUBNET.23)
+
+say() { printf '%s %-8s %s\n' "$(date +%T)" "[${TOPIC:-lab}]" "$*"; }
+die() { say "ERROR: $*" >&2; exit 1; }
+
+# step TEXT COMMAND...: say what begins; on failure show the command's output, on success how long it took.
+step() {
+    local text=$1 log from; shift
+    log=$(mktemp); from=${EPOCHREALTIME/./}
+    say "$text ..."
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 60 "$log" >&2; rm -f "$log"; die "$text: failed"
+    fi
+    rm -f "$log"
+    say "$text: done in $(((${EPOCHREALTIME/./} - from) / 100000))e-1 s" | sed -E 's/ ([0-9]*)([0-9])e-1 s$/ \1.\2 s/; s/ \.([0-9]) s$/ 0.\1 s/'
+}
