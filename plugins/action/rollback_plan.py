@@ -9,6 +9,7 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollback_plan, rollout_plan
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
 

@@ -14,6 +14,7 @@ import typing as t
 import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollout_plan
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
 

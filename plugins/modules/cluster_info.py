@@ -42,6 +42,10 @@ attributes:
   diff_mode:
     description: Has nothing to show in diff mode.
     support: none
+  platform:
+    description: Target platforms.
+    platforms: posix
+    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """
@@ -79,6 +83,7 @@ import os
 import platform
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import (
     loaders,
     scontrol_text,

@@ -740,7 +740,7 @@ def module_trouble(text: str) -> Iterator[str]:
     for part in ("DOCUMENTATION", "EXAMPLES", "RETURN"):
         if part not in parts:
             yield f"no {part}"
-    documentation = yaml.safe_load(parts.get("DOCUMENTATION", "")) or {}
+    documentation = yaml.safe_load(str(parts.get("DOCUMENTATION", ""))) or {}
     for attribute in ("check_mode", "diff_mode", "platform"):
         support = documentation.get("attributes", {}).get(attribute, {}).get("support")
         if support not in ("full", "partial", "none", "N/A"):

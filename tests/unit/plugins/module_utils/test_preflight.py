@@ -6,6 +6,7 @@ import copy
 import typing as t
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight
 
 FACT: dict[str, t.Any] = {

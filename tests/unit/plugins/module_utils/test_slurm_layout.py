@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import slurm_layout
 
 
