@@ -99,7 +99,7 @@ def checklist_item(number, titles, hosts, nobody="no host in this run is concern
     :param hosts: {host: :func:`host_result`}
     :param nobody: the reason of the skip when ``hosts`` is empty
     """
-    verdicts = set(result["verdict"] for result in hosts.values())
+    verdicts = {result["verdict"] for result in hosts.values()}
     verdict = "fail" if "fail" in verdicts else ("pass" if "pass" in verdicts else "skip")
     return {
         "id": number,

@@ -56,9 +56,7 @@ def boot_epoch():
 
 def clean_env(extra=None):
     """Environment in which the output of programs can be parsed."""
-    env = {
-        key: value for key, value in os.environ.items() if key in _KEPT_ENV or not key.startswith(_UNWANTED_ENV)
-    }
+    env = {key: value for key, value in os.environ.items() if key in _KEPT_ENV or not key.startswith(_UNWANTED_ENV)}
     env.update(LC_ALL="C", LANGUAGE="")
     env.update(extra or {})
     return env

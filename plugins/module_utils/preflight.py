@@ -135,7 +135,7 @@ def controller_problems(host, fact, computes):
                 "cluster not registered with slurmdbd",
             )
         )
-    known = dict((node["name"], node) for node in view["nodes"])
+    known = {node["name"]: node for node in view["nodes"]}
     for name in computes:
         node = known.get(name)
         if node is None:

@@ -38,7 +38,7 @@ def actions(listed, snapshot_id):
     for name, host in listed.items():
         chosen = taken_back(host, snapshot_id)
         if chosen:
-            result[name] = sorted(set(action for one in chosen for action in one["meta"].get("actions") or []))
+            result[name] = sorted({action for one in chosen for action in one["meta"].get("actions") or []})
     return result
 
 

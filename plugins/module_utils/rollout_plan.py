@@ -59,7 +59,7 @@ def deferred_keys(changes, jobs, policy):
     """Keys of slurm.conf that this rollout leaves as they are."""
     if policy != "defer":
         return []
-    return sorted(set(conf_key(change) for change in unsafe_changes(changes, jobs) if is_conf_change(change)))
+    return sorted({conf_key(change) for change in unsafe_changes(changes, jobs) if is_conf_change(change)})
 
 
 def without_keys(changes, keys):
@@ -97,7 +97,7 @@ def actions(changes, controllers, computes):
             # Configless nodes get the new file by it: slurmctld hands its file out at a reconfigure,
             # not when it starts (facts S41).
             add_all(add, controllers, "reconfigure")
-    return dict((host, sorted(names)) for host, names in wanted.items())
+    return {host: sorted(names) for host, names in wanted.items()}
 
 
 def add_all(add, hosts, action):
@@ -113,7 +113,7 @@ def merged_actions(*many):
         for host, names in one.items():
             if names:
                 wanted.setdefault(host, set()).update(names)
-    return dict((host, sorted(names)) for host, names in wanted.items())
+    return {host: sorted(names) for host, names in wanted.items()}
 
 
 def describe(changes, host_actions, deferred):

@@ -133,11 +133,7 @@ def return_path(manifests, snapshot_id):
     Going back to one that was taken back already is possible when it is named.
     """
     return sorted(
-        (
-            one
-            for one in manifests
-            if one["id"] == snapshot_id or (one["id"] > snapshot_id and one["state"] != "rolled_back")
-        ),
+        (one for one in manifests if one["id"] == snapshot_id or (one["id"] > snapshot_id and one["state"] != "rolled_back")),
         key=lambda one: one["id"],
     )
 
@@ -169,11 +165,7 @@ def foreign(manifests, present):
         # what an unsealed rollout left behind is not known
         for record in one["records"]:
             after[record["path"]] = one["after"].get(record["path"])
-    return sorted(
-        path
-        for path, record in present.items()
-        if after.get(path) and fingerprint(record) not in (before[path], after[path])
-    )
+    return sorted(path for path, record in present.items() if after.get(path) and fingerprint(record) not in (before[path], after[path]))
 
 
 def prunable(manifests, keep):

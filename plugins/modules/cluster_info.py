@@ -130,7 +130,7 @@ def environment_of(show):
     for line in files.splitlines():
         text = loaders.read_text(line.split(" (")[0].lstrip("-").strip())
         values.update(slurm_layout.parse_environment_file(text or ""))
-    return dict((key, value) for key, value in values.items() if key.startswith("SLURM"))
+    return {key: value for key, value in values.items() if key.startswith("SLURM")}
 
 
 def daemon_argv(unit):
@@ -196,7 +196,7 @@ def look_at_controller(programs, conf_path):
         registered = listed.rc == 0 and config.get("ClusterName") in listed.out.split()
     return {
         "ping": True,
-        "config": dict((key, value) for key, value in config.items() if not any(part in key.lower() for part in SECRET_PARTS)),
+        "config": {key: value for key, value in config.items() if not any(part in key.lower() for part in SECRET_PARTS)},
         "nodes": scontrol_text.parse_nodes(ask("scontrol", "-o", "show", "node").out),
         "jobs": scontrol_text.parse_jobs(jobs.out) if jobs and jobs.rc == 0 else [],
         "cluster_registered": registered,

@@ -186,9 +186,7 @@ class Target:
         if not self.problems:
             content = to_bytes(spec["content"])
             self.after = content.decode("utf-8", "replace")
-            self.wanted.update(
-                kind="file", sha256=snapshot_manifest.sha256(content), mode="%04o" % mode, uid=uid, gid=gid
-            )
+            self.wanted.update(kind="file", sha256=snapshot_manifest.sha256(content), mode="%04o" % mode, uid=uid, gid=gid)
             self.content = content
 
     def _owner(self, look_up, name):
@@ -224,9 +222,7 @@ class Target:
             loaders.fsync_dir(os.path.dirname(self.path))
             return []
         created = loaders.make_dirs(os.path.dirname(self.path))
-        loaders.write_atomic(
-            self.path, self.content, self.wanted["uid"], self.wanted["gid"], int(self.wanted["mode"], 8)
-        )
+        loaders.write_atomic(self.path, self.content, self.wanted["uid"], self.wanted["gid"], int(self.wanted["mode"], 8))
         return created
 
 
@@ -373,9 +369,7 @@ def main():
     findings = [problem(host, target.path, cause) for target in targets for cause in target.problems]
     findings += [problem(host, unit.name, cause) for unit in units for cause in unit.problems]
     if findings:
-        module.fail_json(
-            msg="nothing was written: " + "; ".join(found["cause"] for found in findings), findings=findings
-        )
+        module.fail_json(msg="nothing was written: " + "; ".join(found["cause"] for found in findings), findings=findings)
 
     differing = [target for target in targets if target.differs]
     changes = [
@@ -404,10 +398,7 @@ def main():
         if unit.name not in touched
     ]
     for unit in units:
-        changes += [
-            change(host, "unit:%s:%s" % (unit.name, what), was, becomes)
-            for what, was, becomes, _arguments in unit.steps
-        ]
+        changes += [change(host, "unit:%s:%s" % (unit.name, what), was, becomes) for what, was, becomes, _arguments in unit.steps]
     created = []
     if changes and not module.check_mode:
         created = apply(module, differing, units, bool(stale or touched - {""}))

@@ -147,9 +147,7 @@ def bring_to_state(module, names):
         if not names:
             return
         if loaders.now() > deadline:
-            module.fail_json(
-                msg="%s did not become %s: %s" % (", ".join(names), params["state"], said or "no error from scontrol")
-            )
+            module.fail_json(msg="%s did not become %s: %s" % (", ".join(names), params["state"], said or "no error from scontrol"))
         time.sleep(POLL)
 
 
@@ -157,17 +155,11 @@ def wait_for_jobs(module):
     """Wait until no job runs or completes on the nodes."""
     deadline = loaders.now() + module.params["wait_for_jobs"]
     while True:
-        busy = [
-            name
-            for name, node in look(module).items()
-            if node["base"] in ("ALLOCATED", "MIXED") or "COMPLETING" in node["flags"]
-        ]
+        busy = [name for name, node in look(module).items() if node["base"] in ("ALLOCATED", "MIXED") or "COMPLETING" in node["flags"]]
         if not busy:
             return
         if loaders.now() > deadline:
-            module.fail_json(
-                msg="jobs still run on %s after %s seconds" % (", ".join(sorted(busy)), module.params["wait_for_jobs"])
-            )
+            module.fail_json(msg="jobs still run on %s after %s seconds" % (", ".join(sorted(busy)), module.params["wait_for_jobs"]))
         time.sleep(POLL)
 
 
@@ -190,9 +182,7 @@ def main():
     if params["reason"] is not None and not scontrol_text.is_ours(params["reason"]):
         module.fail_json(msg="the reason must start with %s" % scontrol_text.REASON_TAG)
     nodes = look(module) if params["nodes"] else {}
-    names = [
-        name for name in params["nodes"] if scontrol_text.may_change(nodes[name], params["state"], params["reason"])
-    ]
+    names = [name for name in params["nodes"] if scontrol_text.may_change(nodes[name], params["state"], params["reason"])]
     if names and not module.check_mode:
         bring_to_state(module, names)
     if params["state"] == "drain" and params["wait_for_jobs"] and not module.check_mode:

@@ -175,9 +175,7 @@ class Store:
         return os.path.join(self.folder, *parts)
 
     def write(self, manifest):
-        loaders.write_atomic(
-            self.place(manifest["id"], "manifest.json"), snapshot_manifest.dumps(manifest).encode("utf-8"), mode=0o600
-        )
+        loaders.write_atomic(self.place(manifest["id"], "manifest.json"), snapshot_manifest.dumps(manifest).encode("utf-8"), mode=0o600)
 
     def take(self, manifest, contents):
         """Write a snapshot so that it is either there and whole or not there."""
@@ -309,13 +307,9 @@ def restore(module, store):
         after_text[record["path"]] = text_of(contents.get(record["path"]))
     foreign = snapshot_manifest.foreign(chosen, present)
     if foreign and not module.params["force"]:
-        module.fail_json(
-            msg="changed by somebody since the rollout: %s; nothing was put back" % ", ".join(foreign), foreign=foreign
-        )
+        module.fail_json(msg="changed by somebody since the rollout: %s; nothing was put back" % ", ".join(foreign), foreign=foreign)
     differing = [
-        record
-        for record in records
-        if snapshot_manifest.fingerprint(record) != snapshot_manifest.fingerprint(present[record["path"]])
+        record for record in records if snapshot_manifest.fingerprint(record) != snapshot_manifest.fingerprint(present[record["path"]])
     ]
     changes = [
         change(
@@ -332,10 +326,7 @@ def restore(module, store):
         for path in [record["path"] for record in differing]
     ]
     steps = unit_steps(units, differing) if "units" in parts else []
-    changes += [
-        change(module, "unit:%s:%s" % (name, what), was, becomes)
-        for name, what, was, becomes, _arguments, _early in steps
-    ]
+    changes += [change(module, "unit:%s:%s" % (name, what), was, becomes) for name, what, was, becomes, _arguments, _early in steps]
     if not module.check_mode:
         run_steps(module, [step for step in steps if step[5]])
         for record in differing:
@@ -375,9 +366,7 @@ def unit_steps(units, differing):
     for name, before in sorted(units.items()):
         now = unit_state(name)
         known = before["load_state"] == "loaded"
-        was_enabled, is_enabled = [
-            state["unit_file_state"] in ("enabled", "enabled-runtime") for state in (before, now)
-        ]
+        was_enabled, is_enabled = [state["unit_file_state"] in ("enabled", "enabled-runtime") for state in (before, now)]
         if is_enabled and not was_enabled:
             steps.append(
                 (
@@ -393,9 +382,7 @@ def unit_steps(units, differing):
             steps.append((name, "enabled", now["unit_file_state"] or "absent", "enabled", ["enable", name], False))
         if name in snapshot_manifest.DAEMONS:
             continue
-        was_active, is_active = [
-            state["active_state"] in ("active", "activating", "reloading") for state in (before, now)
-        ]
+        was_active, is_active = [state["active_state"] in ("active", "activating", "reloading") for state in (before, now)]
         timer = name.endswith(".timer")
         if is_active and (not known or (timer and not was_active)):
             steps.append((name, "active", "active", "inactive", ["stop", name], True))

@@ -109,9 +109,7 @@ def describe(state_dir, manifest):
 
 
 def main():
-    module = AnsibleModule(
-        argument_spec={"state_dir": {"type": "path", "default": "/var/lib/hpcguard"}}, supports_check_mode=True
-    )
+    module = AnsibleModule(argument_spec={"state_dir": {"type": "path", "default": "/var/lib/hpcguard"}}, supports_check_mode=True)
     state_dir = module.params["state_dir"]
     manifests, damaged = loaders.snapshots(state_dir)
     listed = [describe(state_dir, manifest) for manifest in manifests]

@@ -67,7 +67,7 @@ def test_confs_in_the_order_in_which_slurm_looks() -> None:
 
 
 def test_environment_file_and_expansion() -> None:
-    values = slurm_layout.parse_environment_file("# comment\nSLURMD_OPTIONS=\"--conf-server c1:6817\"\n;x\nEMPTY=\n")
+    values = slurm_layout.parse_environment_file('# comment\nSLURMD_OPTIONS="--conf-server c1:6817"\n;x\nEMPTY=\n')
     assert values == {"SLURMD_OPTIONS": "--conf-server c1:6817", "EMPTY": ""}
     assert slurm_layout.expand(["slurmd", "-D", "$SLURMD_OPTIONS"], values) == ["slurmd", "-D", "--conf-server", "c1:6817"]
     assert slurm_layout.expand(["x", "$UNSET", "a${UNSET}b"], values) == ["x", "ab"]
