@@ -98,7 +98,22 @@ def ended_by_itself(record):
     )
 
 
+def log_path(text, name, host, node):
+    """Log file that a configuration file names for a daemon, empty when it names none.
+
+    :param text: slurm.conf, or slurmdbd.conf for slurmdbd
+    """
+    key = {"slurmd": "SlurmdLogFile", "slurmctld": "SlurmctldLogFile", "slurmdbd": "LogFile"}[name]
+    found = re.findall(r"(?im)^[ \t]*%s[ \t]*=[ \t]*([^\s#]+)" % key, text)
+    return found[-1].replace("%h", host).replace("%n", node) if found else ""
+
+
 def excerpt(text, limit=20, width=300):
-    """The last lines of a log that tell of trouble, safe to print; when none does, the last lines."""
-    lines = [line for line in (clean_text(line, width).strip() for line in text.splitlines()) if line]
+    """The last lines of a log that tell of trouble, each once, safe to print; when none does, the last lines."""
+    lines = []
+    for line in text.splitlines():
+        # with -D the journal has each line from stderr, under the daemon's name, and from syslog
+        line = re.sub(r"^slurm(?:ctld|dbd|d): ", "", clean_text(line, width).strip())
+        if line and line not in lines:
+            lines.append(line)
     return [line for line in lines if _TROUBLE.search(line)][-limit:] or lines[-5:]

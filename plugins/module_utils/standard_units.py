@@ -104,7 +104,7 @@ def slurmd(options, fact):
             "a configless slurmd needs an answering slurmctld",
         ),
         Setting("Service", "TimeoutStartSec", options["timeout_start_sec"], why="longer than the wait"),
-        Setting("Service", "Restart", options["restart"], why="whatever ended it"),
+        Setting("Service", "Restart", options["restart"], why="start it again, whatever ended it"),
         Setting("Service", "RestartSec", options["restart_sec"]),
         Setting(
             "Service", "StartLimitInterval", "0", why="never stop trying (the spelling that systemd 219 knows too)"
@@ -126,7 +126,7 @@ def slurmctld(options, fact):
     loaded = (fact.get("controller") or {}).get("config", {})
     controllers = [key for key in loaded if key.startswith("SlurmctldHost")] or fact["conf"]["servers"]
     restart = options.get("restart") or ("on-failure" if len(controllers) > 1 else "always")
-    why = "always would defeat the backup controller" if restart == "on-failure" else "whatever ended it"
+    why = "always would defeat the backup controller" if restart == "on-failure" else "start it again, whatever ended it"
     return [
         Setting("Unit", "After", " ".join(order), "add"),
         Setting("Unit", "Wants", " ".join(order), "add"),
@@ -143,7 +143,7 @@ def slurmdbd(options, fact):
         Setting("Unit", "After", " ".join(order), "add"),
         Setting("Unit", "Wants", "munge.service network-online.target", "add"),
         Setting("Service", "TimeoutStartSec", "0", why="no limit: a conversion of the database may take hours"),
-        Setting("Service", "Restart", options["restart"], why="whatever ended it"),
+        Setting("Service", "Restart", options["restart"], why="start it again, whatever ended it"),
         Setting("Service", "RestartSec", options["restart_sec"]),
         Setting(
             "Service", "StartLimitInterval", "0", why="never stop trying (the spelling that systemd 219 knows too)"

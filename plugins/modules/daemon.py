@@ -63,7 +63,7 @@ options:
     description: The slurm.conf that the client commands use.
     type: path
   log_path:
-    description: Log file of the daemon, to be quoted when it fails.
+    description: Log file of the daemon, to be quoted when it fails. What its configuration file says unless given.
     type: path
 attributes:
   check_mode:
@@ -141,6 +141,11 @@ POLL = 0.5
 CALL = 15
 
 
+def size_of(path):
+    """Size of a file, 0 where there is none."""
+    return os.path.getsize(path) if path and os.path.exists(path) else 0
+
+
 class Trouble(Exception):
     """The daemon is not as it has to be."""
 
@@ -154,9 +159,8 @@ class Daemon:
         self.unit = self.name + ".service"
         self.deadline = loaders.now() + params["timeout"]
         self.asked_at = time.time()
-        self.log_size = (
-            os.path.getsize(params["log_path"]) if params["log_path"] and os.path.exists(params["log_path"]) else 0
-        )
+        self.log_path = params["log_path"] or self._find_log()
+        self.log_size = size_of(self.log_path)
         self.last_answer = ""
 
     def show(self):
@@ -184,6 +188,22 @@ class Daemon:
                 self.params[program] = os.path.join(folder, program)
                 return self.params[program]
         raise Trouble("%s was not found, name it with the option of that name" % program)
+
+    def _find_log(self):
+        """The daemon's log file: the journal misses much of what a daemon before 23.02 has to say."""
+        calls = systemd_unit.parse_exec(self.show().get("ExecStart", ""))
+        argv = calls[0]["argv"].split() if calls else []
+        bin_dir = os.path.join(os.path.dirname(os.path.dirname(calls[0]["path"])), "bin") if calls else None
+        paths = slurm_layout.candidate_confs(self.params["conf_path"], argv, {}, bin_dir) + ["/run/slurm/conf/slurm.conf"]
+        host = platform.node().split(".")[0]
+        for path in paths:
+            if self.name == "slurmdbd":
+                path = os.path.join(os.path.dirname(path), "slurmdbd.conf")
+            text = loaders.read_text(path) or ""
+            found = daemon_state.log_path(text, self.name, host, self.params["node_name"] or host)
+            if found:
+                return found
+        return ""
 
     # --- readiness
 
@@ -270,18 +290,14 @@ class Daemon:
             for key in ("ActiveState", "SubState", "Result", "ExecMainStatus", "ConditionResult")
         ]
         found = [{"source": "systemctl show " + self.unit, "text": " ".join(unit)}]
+        if self.log_path:
+            grown = max(0, size_of(self.log_path) - self.log_size)
+            tail = loaders.read_tail(self.log_path, min(grown, 1 << 18)) if grown else ""
+            found += [{"source": self.log_path, "text": line} for line in daemon_state.excerpt(tail)]
         journal = loaders.run(
             ["journalctl", "--no-pager", "-o", "cat", "-n", "200", "-u", self.unit, "--since", since], CALL
         )
         found += [{"source": "journalctl -u " + self.unit, "text": line} for line in daemon_state.excerpt(journal.out)]
-        if self.params["log_path"]:
-            grown = (
-                max(0, os.path.getsize(self.params["log_path"]) - self.log_size)
-                if os.path.exists(self.params["log_path"])
-                else 0
-            )
-            tail = loaders.read_tail(self.params["log_path"], min(grown, 1 << 18))
-            found += [{"source": self.params["log_path"], "text": line} for line in daemon_state.excerpt(tail)]
         if self.last_answer:
             found.append({"source": "last question", "text": daemon_state.excerpt(self.last_answer)[-1]})
         return found

@@ -91,4 +91,13 @@ def test_excerpt_is_short_and_harmless() -> None:
     assert len(lines) == 2 and lines[1] == "error: second"
     assert len(lines[0]) == 300 and "\x1b" not in lines[0] and "\u202e" not in lines[0]
     assert state.excerpt("a\n\nb\n") == ["a", "b"]
-    assert len(state.excerpt("error: x\n" * 500)) == 20
+    assert len(state.excerpt("".join(f"error: {number}\n" for number in range(500)))) == 20
+    assert state.excerpt("slurmctld: error: x\nerror: x\n") == ["error: x"], "the journal has it twice"
+
+
+def test_where_a_daemon_logs() -> None:
+    """The last setting counts, in any case; comments do not; %h and %n are filled in."""
+    conf = "#SlurmdLogFile=/no\nslurmdlogfile = /a\nSlurmdLogFile=/var/log/%h-%n.log # remark\nSlurmctldLogFile=/c\n"
+    assert state.log_path(conf, "slurmd", "h1", "n1") == "/var/log/h1-n1.log"
+    assert state.log_path(conf, "slurmctld", "h1", "n1") == "/c"
+    assert state.log_path("LogFile=/d\n", "slurmdbd", "h1", "h1") == "/d" and state.log_path("", "slurmd", "h", "n") == ""
