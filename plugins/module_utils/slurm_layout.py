@@ -124,11 +124,11 @@ def expand(argv, environment):
     return result
 
 
-def controllers(config):
+def controllers(config, port=None):
     """Every controller of the loaded configuration as "host:port", the primary first.
 
     ``SlurmctldHost[1] = ctl2(10.0.0.2)`` names a host and, in parentheses, an address.
     """
-    port = config.get("SlurmctldPort", DEFAULT_PORT).split("-")[0]
+    port = (port or config.get("SlurmctldPort", DEFAULT_PORT)).split("-")[0]
     names = [config[key] for key in sorted(config) if re.match(r"^SlurmctldHost\[\d+\]$", key)]
     return ["%s:%s" % (name.split("(")[0], port) for name in names]

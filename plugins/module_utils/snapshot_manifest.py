@@ -196,3 +196,9 @@ def interrupted_actions(manifests):
         if one["state"] == "taken":
             names.update(one["meta"].get("actions") or [])
     return sorted(names)
+
+
+def deferred(manifests):
+    """Keys of slurm.conf that the newest rollout that stands left for a later one."""
+    sealed = [one for one in live(manifests) if one["state"] == "sealed"]
+    return list(sealed[-1]["meta"].get("deferred") or []) if sealed else []

@@ -87,6 +87,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.hpcguard.slurm.plugins.module_utils import (
     loaders,
     scontrol_text,
+    slurm_conf,
     slurm_layout,
     snapshot_manifest,
     standard_units,
@@ -236,12 +237,21 @@ def main():
     units = look_at_units()
     programs = find_programs(params["bin_dirs"], units)
     conf = look_at_conf(params["conf_path"], units, programs, params["controller"])
-    view = look_at_controller(programs, conf["path"]) if params["controller"] else None
-    if view and view["ping"]:
-        conf["servers"] = slurm_layout.controllers(view["config"])
     version, release = "", []
     if programs["scontrol"]:
         version, release = slurm_layout.parse_version(loaders.run([programs["scontrol"], "--version"], LIMIT).out)
+    view = look_at_controller(programs, conf["path"]) if params["controller"] else None
+    files = slurm_conf.parse(conf["path"], loaders.read_bytes, release) if conf["path"] else None
+    conf["files"] = files.paths if files else []
+    if view and view["ping"]:
+        conf["servers"] = slurm_layout.controllers(view["config"])
+    elif files and not conf["servers"]:
+        port = files.value("SlurmctldPort") or slurm_layout.DEFAULT_PORT
+        names = [line.value for line in files.occurrences("SlurmctldHost")]
+        conf["servers"] = slurm_layout.controllers(
+            dict(("SlurmctldHost[%d]" % number, name) for number, name in enumerate(names)), port
+        )
+    manifests = loaders.snapshots(params["state_dir"])[0]
     systemd = loaders.run(["systemctl", "--version"], LIMIT).out.split()
     module.exit_json(
         changed=False,
@@ -255,7 +265,8 @@ def main():
             "munge": munge_works(),
             "steps": len(loaders.slurmstepds()),
             "free_mb": free_megabytes(params["state_dir"]),
-            "interrupted": snapshot_manifest.interrupted_actions(loaders.snapshots(params["state_dir"])[0]),
+            "interrupted": snapshot_manifest.interrupted_actions(manifests),
+            "deferred": snapshot_manifest.deferred(manifests),
             "controller": view,
         },
     )

@@ -131,3 +131,14 @@ def test_units_count_too() -> None:
     ]
     assert manifest.prunable(chain, 1) == ["3"]
     assert manifest.merged(chain)[1] == {"slurmd.service": state}
+
+
+def test_what_the_newest_standing_rollout_left_for_later_is_known() -> None:
+    first = manifest.new("A", 1, [], {}, {"deferred": ["JobAcctGatherType"]})
+    second = manifest.new("B", 2, [], {}, {"deferred": []}, "A")
+    first["state"] = "sealed"
+    assert manifest.deferred([first, second]) == ["JobAcctGatherType"]
+    second["state"] = "sealed"
+    assert manifest.deferred([first, second]) == []
+    first["state"] = second["state"] = "rolled_back"
+    assert manifest.deferred([first, second]) == []
