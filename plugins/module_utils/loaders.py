@@ -93,7 +93,7 @@ def run(argv, timeout, env=None, max_bytes=1 << 20, stdin=None):
     child.stderr.close()
     out, err = [b"".join(chunks).decode("utf-8", "replace") for chunks in kept]
     if timed_out:
-        return Result(124, out, err + "\n%s: no answer within %s seconds" % (argv[0], timeout), True)
+        return Result(124, out, err + "\n%s: no answer within %g seconds" % (argv[0], round(timeout, 1)), True)
     return Result(child.returncode, out, err)
 
 

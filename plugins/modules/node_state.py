@@ -41,7 +41,9 @@ options:
     type: int
     default: 0
   timeout:
-    description: Seconds until slurmctld must show the new state.
+    description:
+      - Seconds until slurmctld must show the new state.
+      - After V(undrain) and V(resume) also the longest wait for the nodes to answer again.
     type: int
     default: 30
   scontrol:
@@ -151,6 +153,16 @@ def bring_to_state(module, names):
         time.sleep(POLL)
 
 
+def wait_for_answers(module, names):
+    """slurmctld marks a node as not responding until it has registered anew; one that never does is no error here."""
+    deadline = loaders.now() + module.params["timeout"]
+    while loaders.now() < deadline:
+        nodes = look(module)
+        if not any("NOT_RESPONDING" in nodes[name]["flags"] for name in names):
+            return
+        time.sleep(POLL)
+
+
 def wait_for_jobs(module):
     """Wait until no job runs or completes on the nodes."""
     deadline = loaders.now() + module.params["wait_for_jobs"]
@@ -185,6 +197,8 @@ def main():
     names = [name for name in params["nodes"] if scontrol_text.may_change(nodes[name], params["state"], params["reason"])]
     if names and not module.check_mode:
         bring_to_state(module, names)
+    if params["state"] != "drain" and names and not module.check_mode:
+        wait_for_answers(module, names)
     if params["state"] == "drain" and params["wait_for_jobs"] and not module.check_mode:
         wait_for_jobs(module)
     module.exit_json(
