@@ -1,0 +1,655 @@
+# -*- coding: utf-8 -*-
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with a slurm.conf, or with the settings asked for, before a daemon sees them. Pure.
+
+An *error* is what Slurm refuses, what loses jobs or state, or what would not do what was asked for. A *warning* is what Slurm
+ignores or what surprises. Plugins and the state directory are given as data (see :class:`Host`); the parse test of scontrol,
+which the module runs afterwards, judges the values that Slurm itself checks.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import re
+
+from . import finding, slurm_conf
+from . import slurm_conf_keys as keys
+
+TITLES = {
+    "conf_missing": (u"找不到 slurm.conf", "no such slurm.conf"),
+    "conf_foreign": (u"该文件不是 slurm.conf", "not a slurm.conf"),
+    "conf_syntax": (u"slurm.conf 语法错误", "a line that Slurm cannot read"),
+    "conf_include": (u"Include 文件有问题", "an included file cannot be read"),
+    "conf_unknown_key": (u"未知配置项", "unknown key"),
+    "conf_value": (u"配置值无效", "bad value"),
+    "conf_removed_key": (u"配置项已被移除", "key without effect"),
+    "conf_duplicate": (u"配置项重复", "key set more than once"),
+    "conf_plugin": (u"插件不存在", "no such plugin"),
+    "conf_conflict": (u"配置项互相矛盾", "settings that do not go together"),
+    "conf_partition": (u"分区设置覆盖全局值", "partitions override the setting"),
+    "conf_accounting": (u"作业完成信息没有记录", "job completion is recorded nowhere"),
+    "conf_state_dir": (u"StateSaveLocation 有问题", "StateSaveLocation is not safe"),
+    "conf_mode": (u"slurm.conf 权限过宽", "slurm.conf may be changed by anybody"),
+    "conf_refused_change": (u"不能自动修改的配置项", "a setting that no tool should change"),
+    "conf_proof": (u"Slurm 拒绝该配置", "Slurm refuses the file"),
+}
+
+
+
+class PluginKey:
+    """A key that names plugins: their type, whether it takes a list, and whether the name alone is understood too."""
+
+    def __init__(self, type_name, is_list=False, full_name_only=True):
+        self.type = type_name
+        self.is_list = is_list
+        self.full_name_only = full_name_only
+
+
+PLUGINS = {
+    "AccountingStorageType": PluginKey("accounting_storage"),
+    "AuthAltTypes": PluginKey("auth", is_list=True),
+    "AuthType": PluginKey("auth"),
+    "BurstBufferType": PluginKey("burst_buffer"),
+    "CliFilterPlugins": PluginKey("cli_filter", is_list=True, full_name_only=False),
+    "CredType": PluginKey("cred"),
+    "JobAcctGatherType": PluginKey("jobacct_gather"),
+    "JobCompType": PluginKey("jobcomp"),
+    "JobSubmitPlugins": PluginKey("job_submit", is_list=True, full_name_only=False),
+    "MCSPlugin": PluginKey("mcs"),
+    "MpiDefault": PluginKey("mpi", full_name_only=False),
+    "PreemptType": PluginKey("preempt"),
+    "PrEpPlugins": PluginKey("prep", is_list=True, full_name_only=False),
+    "PriorityType": PluginKey("priority"),
+    "ProctrackType": PluginKey("proctrack"),
+    "SchedulerType": PluginKey("sched"),
+    "SelectType": PluginKey("select"),
+    "TaskPlugin": PluginKey("task", is_list=True, full_name_only=False),
+}
+NODE_STATES = (
+    ((20, 11), ("ALLOC", "ANY", "CYCLE", "IDLE", "MIXED")),
+    ((23, 2), ("NONDRAINED_IDLE",)),
+    ((25, 11), ("START_ONLY",)),
+    ((26, 5), ("REBOOT_ONLY",)),
+)
+LONELY_STATES = ("START_ONLY", "REBOOT_ONLY")
+VOLATILE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/run")
+RECORDED_BY_DBD = (
+    "leave JobCompType alone: AccountingStorageType=accounting_storage/slurmdbd records every job's end; "
+    "for a text file besides, set slurm_conf_jobcomp_file"
+)
+MAX_SHOWN = 30
+
+
+class Host:
+    """What the module saw on the host.
+
+    :param name: its name in findings
+    :param plugins: names of the files in PluginDir, None when the directory is unknown
+    :param state_dir: {is_dir, mode, free_bytes, free_inodes, has_state} of StateSaveLocation, None where slurmctld does not run
+    :param modes: {path of a configuration file: its mode}
+    :param absent_dirs: directories that settings need and that are not there
+    """
+
+    def __init__(self, name="", plugins=None, state_dir=None, modes=None, absent_dirs=()):
+        self.name = name
+        self.plugins = plugins
+        self.state_dir = state_dir
+        self.modes = modes or {}
+        self.absent_dirs = absent_dirs
+
+
+def shown_path(path):
+    return None if path is None else slurm_conf.readable(path)
+
+
+class Findings:
+    """Collects findings about one host.
+
+    :param asked: {lower-case key: variable that asks for it}; what concerns such a key is put down to the variable
+    """
+
+    def __init__(self, host, conf=None, asked=None):
+        self.host = host
+        self.conf = conf
+        self.asked = asked or {}
+        self.found = []
+
+    def add(self, ident, severity, cause, remedy, line=None, path=None):
+        place, number, evidences = path, None, []
+        if line is not None:
+            place, number = line.path, line.number
+            evidences = [finding.evidence(u"%s:%d" % (shown_path(place), number), line.shown())]
+        self.found.append(
+            finding.finding(ident, severity, self.host, finding.title(*TITLES[ident]), cause, remedy, evidences, shown_path(place), number)
+        )
+
+    def about(self, ident, severity, key, cause, remedy):
+        """A finding about the value of a key in the candidate."""
+        if key.lower() in self.asked:
+            self.add(ident, severity, u"%s: %s" % (self.asked[key.lower()], cause), remedy)
+        else:
+            self.add(ident, severity, cause, remedy, self.conf.occurrences(key)[-1])
+
+
+def missing(path, host, exists):
+    """The finding for a path that is no readable file."""
+    out = Findings(host)
+    out.add("conf_missing", "error", u"%s %s" % (shown_path(path), "is no regular file, or cannot be read" if exists else "does not exist"),
+            "set slurm_conf_path to the slurm.conf that the daemons use", path=path)
+    return out.found
+
+
+def try_plan(conf, wanted, host):
+    """slurm_conf.plan, with what cannot or must not be done as findings: (candidate, edits, findings)."""
+    out = Findings(host)
+    try:
+        candidate, edits = slurm_conf.plan(conf, wanted)
+    except ValueError as error:
+        out.add("conf_conflict", "error", "the settings cannot be written into %s: %s" % (shown_path(conf.path), error),
+                "look at the lines above and below the place, or make the change by hand", path=conf.path)
+        return conf, [], out.found
+    for edit in edits:
+        name, source = keys.change_class(edit.key, conf.release)
+        if name == "refused":
+            out.add("conf_refused_change", "error", "slurm_conf_settings.%s: changing it is no work for a tool (%s)" % (edit.key, source),
+                    "make this change by hand, in a maintenance window, or leave the key out")
+    return candidate, edits, out.found
+
+
+# --- the settings asked for -------------------------------------------------------------------------------------------
+
+
+def check_settings(settings, secrets, release, host, names=("slurm_conf_settings", "secret_settings")):
+    """Judge the settings asked for.
+
+    :param settings: what the user gave, of whatever type
+    :param secrets: the same for secret keys
+    :param names: the variables they came from
+    :returns: (list of (key, value in the form of slurm_conf, None to remove), findings)
+    """
+    out = Findings(host)
+    wanted, seen = [], {}
+    for given, variable, secret in ((settings, names[0], False), (secrets, names[1], True)):
+        if not isinstance(given, dict):
+            out.add("conf_value", "error", "%s is no mapping of keys to values" % variable, "write it as KEY: value, one a line")
+            continue
+        for key in sorted(given, key=finding.to_text):
+            name = u"%s.%s" % (variable, finding.to_text(key))
+            problem = _key_problem(finding.to_text(key), release, secret, names)
+            if problem:
+                out.add("conf_unknown_key", "error", u"%s: %s" % (name, problem[0]), problem[1])
+                continue
+            canonical = keys.canonical(key)
+            if canonical in seen:
+                out.add("conf_value", "error", u"%s: the same key as %s" % (name, seen[canonical]), "keep one of them")
+                continue
+            seen[canonical] = name
+            value, problem = _wanted_value(canonical, given[key], release)
+            if problem:
+                out.add("conf_value", "error", u"%s: %s" % (name, problem[0]), problem[1])
+            else:
+                wanted.append((canonical, value))
+    return sorted(wanted, key=_writing_order), out.found
+
+
+def _writing_order(pair):
+    """Interval before program before node state, so that each is written below the one before it."""
+    order = ("HealthCheckInterval", "HealthCheckProgram", "HealthCheckNodeState")
+    return (order.index(pair[0]) if pair[0] in order else len(order), pair[0])
+
+
+def _key_problem(key, release, secret, names):
+    """Why a key cannot be set, and what to do: None when it can."""
+    kind = keys.kind(key, release)
+    if keys.is_record(key) or key.lower() == "include":
+        return "describes a thing of its own and is no setting", "edit its lines in slurm.conf by hand"
+    if kind in ("-", "ignored", "refused"):
+        return _unknown(key, kind, release)
+    if keys.is_secret(key) and not secret:
+        return "is a secret", "pass it as %s of the module, which is never shown or logged" % names[1]
+    if secret and not keys.is_secret(key):
+        return "is no secret", "pass it as settings of the module"
+    return None
+
+
+def _unknown(key, kind, release, record=None):
+    if kind == "refused" or kind == "ignored":
+        return "has been removed from Slurm", "take it out"
+    near = keys.similar(key, release, record)
+    remedy = "did you mean %s?" % near if near else "see slurm.conf(5) of this release"
+    cause = "Slurm %d.%02d knows no such key" % release[:2]
+    if record:
+        return "%s on a %s line" % (cause, record), remedy
+    known = keys.known_from(key)
+    return ("%s (%s)" % (cause, known), "take it out") if known else (cause, remedy)
+
+
+def _wanted_value(key, value, release):
+    """A value in the form of slurm_conf, and the problem with it (cause, remedy)."""
+    kind = keys.kind(key, release)
+    if value is None:
+        return None, None
+    if isinstance(value, bool):
+        if kind == "boolean":
+            return u"yes" if value else u"no", None
+        return None, ("is the truth value %s" % value, "write what Slurm expects, in quotes: %s" % _expected(key, kind))
+    if isinstance(value, (dict, list, tuple)):
+        return None, ("is a list or a mapping", "write one value, as it stands in slurm.conf")
+    text = finding.to_text(value)
+    if text == u"(null)":  # how scontrol shows a key that is not set
+        return None, None
+    if not text.strip():
+        return None, ("is empty", "give it a value, or null to take the key out of slurm.conf")
+    if re.search(u"[\x00-\x1f\x7f]", text) or text != text.strip():
+        return None, ("holds a line break, another control character or outer blanks", "write it on one line, without them")
+    problem = value_problem(key, slurm_conf.stored(text), kind) or meaning_problem(key, slurm_conf.stored(text), release)
+    if problem:
+        return None, problem
+    if kind in keys.NUMBERS and not re.match(u"(0|[1-9][0-9]*|unlimited|infinite)\\Z", text, re.IGNORECASE):
+        return None, (u"is %s, which Slurm reads as %d" % (text, slurm_conf.number(text, kind)), "write it as a plain decimal number")
+    if slurm_conf.render(key, slurm_conf.stored(text)) is None:
+        return None, ("cannot be written in slurm.conf", "leave out the double quotes")
+    return slurm_conf.stored(text), None
+
+
+def _expected(key, kind):
+    if key == "ReturnToService":
+        return "0, 1 or 2"
+    return "a number" if kind in keys.NUMBERS else "text"
+
+
+def value_problem(key, value, kind):
+    """Why Slurm would refuse a value of this kind: (cause, remedy), None when it takes it."""
+    shown = slurm_conf.masked_value(key, value)
+    if kind in keys.NUMBERS and slurm_conf.number(value, kind) is None:
+        return u"%s is no number from 0 to %d" % (shown, keys.NUMBERS[kind]), _as_number(key, value)
+    if kind == "boolean" and slurm_conf.boolean(value) is None:
+        return u"%s is neither yes nor no" % shown, "write yes or no"
+    if PLUGINS.get(key) and PLUGINS[key].full_name_only and u"/" not in value and value.lower() != u"none":
+        return u"%s names no kind of plugin" % shown, u"write %s/%s" % (PLUGINS[key].type, shown)
+    return None
+
+
+def meaning_problem(key, value, release):
+    """Why Slurm would take a value, but not as it is meant: (cause, remedy), None when all is well."""
+    shown = slurm_conf.readable(value)
+    if key == "ReturnToService" and slurm_conf.number(value, "uint16") > 2:
+        return u"%s has no meaning" % shown, "write 0, 1 or 2"
+    if key == "HealthCheckProgram" and not value.startswith(u"/"):
+        return u"%s is no absolute path" % shown, "write the program's whole path, without arguments"
+    if key == "HealthCheckNodeState":
+        return _node_state_problem(value, release)
+    return None
+
+
+def _as_number(key, value):
+    """What a value with a unit would be without."""
+    match = re.match(u"([0-9]+)[ ]*([A-Za-z]+)\\Z", value)
+    if not match:
+        return "write a plain number"
+    amount, unit = int(match.group(1)), match.group(2).lower()
+    if key in keys.MEGABYTES:
+        factors = {u"m": 1, u"mb": 1, u"mib": 1, u"g": 1024, u"gb": 1024, u"gib": 1024, u"t": 1048576, u"tb": 1048576}
+        if unit in factors:
+            return "it counts in megabytes: write %d" % (amount * factors[unit])
+    factors = {u"s": 1, u"sec": 1, u"m": 60, u"min": 60, u"h": 3600, u"d": 86400}
+    if unit in factors and re.search(u"Timeout|Interval|Wait|Limit|Freq|Age", key):
+        seconds = amount * factors[unit]
+        if key in keys.MINUTES:
+            return "it counts in minutes: write %d" % (seconds // 60)
+        return "it counts in seconds: write %d" % seconds
+    return "write a plain number, without a unit"
+
+
+def _node_state_problem(value, release):
+    known = [state for start, states in NODE_STATES if release >= start for state in states]
+    given = [word.upper() for word in value.split(u",") if word]
+    unknown = [word for word in given if word not in known]
+    if unknown:
+        cause = u"Slurm %d.%02d ignores %s" % (release[0], release[1], slurm_conf.readable(u", ".join(unknown)))
+        return cause, "use %s" % ", ".join(known)
+    lonely = [word for word in given if word in LONELY_STATES and len(given) > 1]
+    return (u"%s does not go with other words" % lonely[0], "use it alone") if lonely else None
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+def lint(conf, host, asked=None):
+    """Everything wrong with a slurm.conf.
+
+    :param conf: the candidate, from slurm_conf.parse
+    :param host: a :class:`Host`
+    :param asked: {key that the caller sets: variable that asks for it}; for these keys only what does as asked is good enough
+    """
+    out = Findings(host.name, conf, dict((key.lower(), name) for key, name in (asked or {}).items()))
+    for line in conf.lines:
+        _LINE_CHECKS[line.kind](conf, line, out)
+    needed = (("ClusterName", conf.value("ClusterName")), ("SlurmctldHost", conf.value("SlurmctldHost") or conf.value("ControlMachine")))
+    if not any(value for _key, value in needed) and not _names_cluster(conf):
+        return _foreign(conf, host.name, len(out.found))
+    for key, value in needed:
+        if not value and not any(key in one["cause"] for one in out.found):
+            out.add("conf_value", "error", "%s is not set; Slurm does not start without it" % key, "set it", path=conf.path)
+    _duplicates(conf, out)
+    _plugins(conf, host, out)
+    _health_check(conf, out)
+    _memory(conf, out)
+    _accounting(conf, host, out)
+    if host.state_dir is not None:
+        _state_dir(conf, host.state_dir, out)
+    for path in conf.paths:
+        if host.modes.get(path, 0) & 0o002:
+            out.add("conf_mode", "warning", u"%s may be changed by anybody, and names programs that root runs" % shown_path(path),
+                    u"chmod o-w %s" % shown_path(path), path=path)
+    return out.found
+
+
+def _foreign(conf, host, count):
+    out = Findings(host)
+    lines = ", and %d of its lines mean nothing to Slurm" % count if count else ""
+    out.add("conf_foreign", "error", u"%s names neither a cluster nor a controller%s" % (shown_path(conf.path), lines),
+            "set slurm_conf_path to the slurm.conf that the daemons use", path=conf.path)
+    return out.found
+
+
+def _names_cluster(conf):
+    return any(re.match(u"[ \t]*(ClusterName|SlurmctldHost|ControlMachine)[ \t]*=", line.raw, re.IGNORECASE) for line in conf.lines)
+
+
+def _check_blank(_conf, line, out):
+    if u"\0" in line.raw:
+        out.add("conf_syntax", "error", "the line holds a NUL byte, where Slurm stops reading it", "remove it", line)
+
+
+def _check_bad(_conf, line, out):
+    text = line.text.strip(slurm_conf.BLANKS)
+    empty = re.match(u"([A-Za-z0-9_.]+)[ \t]*[-*+/]?=\\Z", text)
+    if line.start == 0 and text.startswith(u"\xef\xbb\xbf"):
+        out.add("conf_syntax", "error", "the file begins with a byte order mark, which Slurm takes for text",
+                "save it as UTF-8 without BOM", line)
+    elif empty and u"#" in line.raw:
+        out.add("conf_syntax", "error", "the value of %s is empty: everything from the first # on is a comment" % empty.group(1),
+                "fill in the value; a # that belongs to it is written \\#", line)
+    elif empty:
+        out.add("conf_syntax", "error", "%s has no value" % empty.group(1), "give it one, or remove the line", line)
+    elif re.match(u"(<{7}|={7}|>{7}|\\|{7})( |\\Z)", text):
+        out.add("conf_syntax", "error", "a merge conflict was left in the file", "finish the merge and remove its markers", line)
+    elif re.match(u"include[ \t]", text, re.IGNORECASE):
+        out.add("conf_syntax", "error", "Include counts at the very start of a line only", "remove the blanks before it", line)
+    else:
+        out.add("conf_syntax", "error", "neither a setting, an Include nor a comment", "remove the line, or put a # before it", line)
+
+
+def _check_include(conf, line, out):
+    _check_blank(conf, line, out)
+    name = slurm_conf.readable(line.target or line.value)
+    if line.problem:
+        out.add("conf_include", "error", u"Include %s: it %s" % (name, line.problem), "put the file there, or remove the line", line)
+    elif line.rest.strip(slurm_conf.BLANKS):
+        out.add("conf_syntax", "error", "there is more than one file name after Include", "one Include a line", line)
+    elif _runs_over(line):
+        out.add("conf_syntax", "error", "Slurm takes what follows for a part of the Include: no blank ends the file name",
+                "put a blank before the #, and end the file with a line break", line)
+
+
+def _runs_over(line):
+    """True when Slurm, looking for the blank behind an Include's file name, runs into the comment or the end of the file."""
+    if line.text[-1:] in slurm_conf.BLANKS:
+        return False
+    behind = line.raw[len(line.text) + 1:]
+    name = re.match(u"[^%s]*" % slurm_conf.BLANKS, behind).end()
+    return name == len(behind) or bool(behind[name:].strip(slurm_conf.BLANKS))
+
+
+def _check_pair(conf, line, out):
+    _check_blank(conf, line, out)
+    if keys.is_record(line.key):
+        _check_record(conf, line, out)
+        return
+    kind = keys.kind(line.key, conf.release)
+    name = keys.canonical(line.key)
+    if kind == "ignored" and (name != "FastSchedule" or line.value == u"1"):
+        out.add("conf_removed_key", "warning", "%s has been removed from Slurm and has no effect" % name, "remove the line", line)
+    elif kind in ("-", "refused", "ignored"):
+        cause, remedy = _unknown(line.key, kind, conf.release)
+        out.add("conf_unknown_key", "error", "%s: %s" % (line.key, cause), remedy, line)
+    elif line.rest.strip(slurm_conf.BLANKS):
+        out.add("conf_syntax", "error", "there is more on the line after the value of %s" % name,
+                "one setting a line; a value with blanks goes in double quotes", line)
+    elif not line.value:
+        out.add("conf_value", "warning", "%s is set to nothing" % name, "remove the line", line)
+    else:
+        refused = value_problem(name, line.value, kind)
+        problem = refused or meaning_problem(name, line.value, conf.release)
+        if problem:
+            out.add("conf_value", "error" if refused else "warning", u"%s: %s" % (name, problem[0]), problem[1], line)
+
+
+def _check_record(conf, line, out):
+    record = keys.canonical(line.key)
+    if keys.kind(record, conf.release) == "-":
+        out.add("conf_unknown_key", "error", "%s: %s" % (record, _unknown(record, "-", conf.release)[0]), "remove the line", line)
+        return
+    attributes, rest = line.attributes()
+    for key, value in attributes:
+        kind = keys.record_kind(record, key, conf.release)
+        if kind == "-":
+            cause, remedy = _unknown(key, kind, conf.release, record)
+            out.add("conf_unknown_key", "error", "%s: %s" % (key, cause), remedy, line)
+        else:
+            problem = value_problem(key, value, kind)
+            if problem:
+                out.add("conf_value", "error", u"%s: %s" % (key, problem[0]), problem[1], line)
+    if rest.strip(slurm_conf.BLANKS):
+        out.add("conf_syntax", "error", u"Slurm cannot read the line from here on: %s" % slurm_conf.readable(rest.strip(slurm_conf.BLANKS)[:60]),
+                "write KEY=value, values with blanks in double quotes", line)
+
+
+_LINE_CHECKS = {"blank": _check_blank, "bad": _check_bad, "include": _check_include, "pair": _check_pair}
+
+
+def _duplicates(conf, out):
+    for key in sorted(conf.effective()):
+        lines = conf.occurrences(key)
+        if len(lines) > 1 and keys.kind(key, conf.release) != "list":
+            others = u", ".join(u"%s:%d" % (shown_path(line.path), line.number) for line in lines[:-1])
+            out.add("conf_duplicate", "warning", u"%s is set %d times; the last line counts, the others (%s) do not" % (key, len(lines), others),
+                    "remove the others", lines[-1])
+
+
+def _plugins(conf, host, out):
+    """Each named plugin must be a file in PluginDir."""
+    for key in sorted(PLUGINS):
+        value, about = conf.value(key), PLUGINS[key]
+        if not value or host.plugins is None:
+            continue
+        for name in value.split(u",") if about.is_list else [value]:
+            name = name.strip()
+            if u"/" not in name and not about.full_name_only:
+                name = u"%s/%s" % (about.type, name)
+            if u"/" not in name or name.lower().endswith(u"/none") or name.replace(u"/", u"_") + u".so" in host.plugins:
+                continue
+            # before 23.02 slurmctld runs on without its plugin, from then on it does not start
+            harmless = key == "JobCompType" and conf.release < (23, 2) and key.lower() not in out.asked
+            out.about("conf_plugin", "warning" if harmless else "error", key,
+                      u"%s: there is no such plugin on this host" % slurm_conf.readable(name), _plugin_remedy(key, name, host.plugins))
+
+
+def _plugin_remedy(key, name, plugins):
+    if key == "JobCompType" and u"slurmdbd" in name:
+        return RECORDED_BY_DBD
+    prefix = PLUGINS[key].type + "_"
+    there = sorted(one[len(prefix):-3] for one in plugins if one.startswith(prefix) and one.endswith(".so"))
+    return "use %s" % " or ".join("%s/%s" % (PLUGINS[key].type, one) for one in there) if there else "install it, or use another"
+
+
+def _number_of(conf, key):
+    value, kind = conf.value(key), keys.kind(key, conf.release)
+    return slurm_conf.number(value, kind) if value is not None and kind in keys.NUMBERS else None
+
+
+def _health_check(conf, out):
+    program, interval = conf.value("HealthCheckProgram"), _number_of(conf, "HealthCheckInterval")
+    if program and not interval:
+        out.about("conf_conflict", "error", "HealthCheckProgram",
+                  "with HealthCheckInterval 0 or unset the program never runs, not even when slurmd starts",
+                  "set HealthCheckInterval, for example to 300")
+    elif interval and not program:
+        out.about("conf_conflict", "warning", "HealthCheckInterval", "there is no HealthCheckProgram to run", "set HealthCheckProgram")
+
+
+def _memory(conf, out):
+    """DefMemPerCPU: does it count, and can a job still start."""
+    key, amount = "DefMemPerCPU", _number_of(conf, "DefMemPerCPU")
+    if not amount:
+        return
+    if conf.value("DefMemPerNode") is not None:
+        out.about("conf_conflict", "error" if key.lower() in out.asked else "warning", key, "it is ignored because DefMemPerNode is set",
+                  "keep one of them: set the other to null in slurm_conf_settings")
+        return
+    if not memory_is_consumable(conf):
+        out.about("conf_conflict", "warning", key, "it reserves no memory for a job unless SelectTypeParameters has one of CR_..._Memory",
+                  "SelectTypeParameters=CR_Core_Memory")
+    nodes = list(_nodes(conf))
+    small = [name for name, memory in nodes if memory < amount]
+    if small and amount != keys.NUMBERS["uint64"]:
+        where = "every node" if len(small) == len(nodes) else slurm_conf.readable(u", ".join(small[:5]))
+        out.about("conf_conflict", "error" if len(small) == len(nodes) else "warning", key,
+                  u"%d is more than RealMemory of %s (1 where it is not set): no job that leaves its memory open can run there" % (amount, where),
+                  "set RealMemory on the NodeName lines, or a smaller DefMemPerCPU")
+    _overriding(conf, key, out)
+
+
+def memory_is_consumable(conf):
+    """True when jobs get memory assigned."""
+    modern = conf.release >= (23, 11)
+    select = (conf.value("SelectType") or (u"select/cons_tres" if modern else u"select/linear")).lower()
+    parameters = conf.value("SelectTypeParameters")
+    if parameters is None:
+        return u"cons" in select and conf.release >= (21, 8)
+    return u"memory" in parameters.lower()
+
+
+def _nodes(conf):
+    """(name, RealMemory) of each NodeName line; what NodeName=DEFAULT says holds for the lines below it."""
+    default = 1
+    for line in conf.occurrences("NodeName"):
+        given = dict((key.lower(), value) for key, value in line.attributes()[0])
+        memory = slurm_conf.number(given["realmemory"], "uint64") if "realmemory" in given else None
+        memory = default if memory is None else memory
+        if line.value.upper() == u"DEFAULT":
+            default = memory
+        else:
+            yield line.value, memory
+
+
+def _overriding(conf, key, out):
+    """Say which partitions have a value of their own."""
+    own, default, total = [], False, 0
+    for record in conf.occurrences("PartitionName"):
+        given = [key.lower() for key, _value in record.attributes()[0]]
+        has = default or "defmempercpu" in given or "defmempernode" in given
+        if record.value.upper() == u"DEFAULT":
+            default = has
+            continue
+        total += 1
+        if has:
+            own.append(record.value)
+    if own:
+        which = "every partition" if len(own) == total else slurm_conf.readable(u"partition " + u", ".join(own))
+        out.about("conf_partition", "info", key, u"%s has a default for memory of its own, which counts instead" % which,
+                  "nothing, if that is meant")
+
+
+def job_completion_dir(conf):
+    """Where jobcomp/filetxt writes its file."""
+    return (conf.value("JobCompLoc") or u"/var/log/slurm_jobcomp.log").rpartition(u"/")[0] or u"/"
+
+
+def state_location(conf):
+    """Where slurmctld keeps the queue."""
+    return conf.value("StateSaveLocation") or u"/var/spool"
+
+
+def _accounting(conf, host, out):
+    gather, proctrack = conf.value("JobAcctGatherType"), conf.value("ProctrackType")
+    if gather == u"jobacct_gather/cgroup" and proctrack and proctrack != u"proctrack/cgroup":
+        out.about("conf_conflict", "warning", "JobAcctGatherType",
+                  u"it needs the cgroups that proctrack/cgroup makes, but ProctrackType is %s" % slurm_conf.readable(proctrack),
+                  "ProctrackType=proctrack/cgroup")
+    completion, folder = conf.value("JobCompType") or u"none", job_completion_dir(conf)
+    if completion == u"jobcomp/filetxt" and folder in host.absent_dirs:
+        out.about("conf_value", "error", "JobCompType", u"there is no directory %s for its file; slurmctld would not start"
+                  % slurm_conf.readable(folder), "create it, owned by SlurmUser")
+    if u"slurmdbd" not in (conf.value("AccountingStorageType") or u"") and completion.endswith(u"none"):
+        out.add("conf_accounting", "warning", "neither AccountingStorageType nor JobCompType records that jobs end",
+                "set AccountingStorageType=accounting_storage/slurmdbd, or slurm_conf_jobcomp_file", path=conf.path)
+
+
+def _state_dir(conf, state, out):
+    """The job queue must survive the restart that a change may need."""
+    path = slurm_conf.readable(state_location(conf))
+    lines = conf.occurrences("StateSaveLocation")
+    problem = None
+    if any(path == place or path.startswith(place + "/") for place in VOLATILE):
+        problem = "is emptied at a reboot or by tmp cleaners", "move the state to a directory on disk, by hand and with slurmctld stopped"
+    elif not state["is_dir"]:
+        problem = "is no directory here", "mount or create it"
+    elif state["mode"] & 0o002:
+        problem = "may be written by anybody", u"chmod o-w %s" % path
+    elif state["free_bytes"] < 1 << 20 or state["free_inodes"] == 0:
+        problem = "is full", "free some space first: slurmctld could not save the queue"
+    elif not state["has_state"]:
+        problem = "holds no state of slurmctld (no file clustername): its file system is not mounted, or it is not the one in use", "mount it"
+    if problem:
+        out.add("conf_state_dir", "error", u"StateSaveLocation %s %s; a restart of slurmctld could lose the queue" % (path, problem[0]),
+                problem[1], lines[-1] if lines else None, conf.path)
+
+
+# --- what Slurm itself says ---------------------------------------------------------------------------------------------
+
+
+def complaints(output):
+    """The lines with which a Slurm program complains."""
+    lines = finding.clean_lines(slurm_conf.mask(finding.to_text(output)), 50)
+    return [re.sub(r"^\S*?: (?=error:|fatal:)", "", line) for line in lines if re.search(r"\b(error|fatal): ", line)]
+
+
+def proof(rc, output, timed_out, before, host, path):
+    """Judge the parse test of a candidate: complaints that the present file draws too only warn.
+
+    :param before: complaints about the present file
+    """
+    out = Findings(host)
+    said = complaints(output)
+    fresh = [line for line in said if line not in before]
+    if timed_out:
+        out.add("conf_proof", "error", "scontrol did not finish reading the file", "look at what it waits for: an included file, a name service", path=path)
+    elif rc != 0 and not fresh:
+        out.add("conf_proof", "error", "scontrol refuses the file: %s" % (" / ".join(said) or "it says nothing"), "see slurm.conf(5)", path=path)
+    for line in fresh:
+        out.add("conf_proof", "error", "scontrol says: %s" % line, "see slurm.conf(5) on the key it names", path=path)
+    if rc == 0:
+        for line in said:
+            if line in before:
+                out.add("conf_proof", "warning", "scontrol says of the present file too: %s" % line, "see slurm.conf(5)", path=path)
+    return out.found
+
+
+def describe(findings):
+    """All errors as numbered lines for somebody who was woken up."""
+    errors = [one for one in findings if one["severity"] == "error"]
+    lines = []
+    for number, one in enumerate(errors[:MAX_SHOWN], 1):
+        place = "" if not one["file"] else "%s%s: " % (one["file"], " line %d" % one["line"] if one["line"] else "")
+        lines.append(u"%d. %s%s" % (number, place, one["cause"]))
+        for shown in one["evidence"]:
+            lines.append(u"   it reads: %s" % shown["text"])
+        lines.append(u"   remedy: %s" % one["remedy"])
+    if len(errors) > MAX_SHOWN:
+        lines.append("and %d more" % (len(errors) - MAX_SHOWN))
+    return u"\n".join(lines)
