@@ -1,6 +1,6 @@
 #!/bin/bash
 # Remove this lab: its containers, its network, its state. Images and other labs stay.
-TOPIC=lab; . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib.sh"
 
 for host in "${HOSTS[@]}"; do
     podman rm --force --time 0 "$PREFIX$host" >/dev/null 2>&1 &

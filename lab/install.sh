@@ -1,6 +1,6 @@
 #!/bin/bash
 # Install the Debian packages that are missing, and no other. With arguments: only these commands' packages.
-TOPIC=apt; . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib.sh"
 export DEBIAN_FRONTEND=noninteractive
 
 # command or file -> package that brings it
@@ -14,6 +14,7 @@ wanted() {
 /usr/sbin/nft                nftables
 /usr/bin/ssh-keygen          openssh-client
 /sbin/sysctl                 procps
+/usr/bin/shellcheck          shellcheck
 X
 }
 

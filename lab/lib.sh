@@ -1,6 +1,6 @@
 # Shared by the lab's scripts: what this lab is called, where it lives, and how it reports progress.
 # LAB_ID=1..9 (default: unset) gives labs side by side: own container names, network and state, same host names.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 set -euo pipefail
 
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,17 +18,20 @@ NODES=(k8s-node-01 k8s-node-02 k8s-node-03)
 HOSTS=("$CONTROLLER" "${NODES[@]}")
 declare -A ADDRESS=([k8s-master-01]=$SUBNET.11 [k8s-node-01]=$SUBNET.21 [k8s-node-02]=$SUBNET.22 [k8s-node-03]=$SUBNET.23)
 
-say() { printf '%s %-8s %s\n' "$(date +%T)" "[${TOPIC:-lab}]" "$*"; }
+say() { printf '%(%T)T %-9s %s\n' -1 "[$(basename "$0" .sh)]" "$*"; }
 die() { say "ERROR: $*" >&2; exit 1; }
 
 # step TEXT COMMAND...: say what begins; on failure show the command's output, on success how long it took.
 step() {
-    local text=$1 log from; shift
-    log=$(mktemp); from=${EPOCHREALTIME/./}
+    local text=$1 log from tenths; shift
+    log=$(mktemp); from=${EPOCHREALTIME/[.,]/}
     say "$text ..."
     if ! "$@" >"$log" 2>&1 </dev/null; then
-        tail -n 60 "$log" >&2; rm -f "$log"; die "$text: failed"
+        tail -n 60 "$log" >&2
+        rm -f "$log"
+        die "$text: failed"
     fi
     rm -f "$log"
-    say "$text: done in $(((${EPOCHREALTIME/./} - from) / 100000))e-1 s" | sed -E 's/ ([0-9]*)([0-9])e-1 s$/ \1.\2 s/; s/ \.([0-9]) s$/ 0.\1 s/'
+    tenths=$(((${EPOCHREALTIME/[.,]/} - from) / 100000))
+    say "$text: done in $((tenths / 10)).$((tenths % 10)) s"
 }

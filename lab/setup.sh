@@ -1,7 +1,7 @@
 #!/bin/bash
 # From a bare Debian to everything the lab and the tests need. What takes long runs side by side:
 # the image (mmdebstrap), the packages (apt) and the Python environment (pip).
-TOPIC=setup; . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib.sh"
 lab=$REPO/lab
 
 "$lab/install.sh" mmdebstrap

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Bring up the legacy cluster, fresh: one controller and three configless compute nodes, each a container with systemd
 # as PID 1 and sshd. Every host's root is an overlay of ours over the shared image, so files are laid before it boots.
-TOPIC=lab; . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib.sh"
 lab=$REPO/lab
 began=$EPOCHSECONDS
 "$lab/image.sh"
@@ -33,7 +33,7 @@ make_keys() {
 owned() { chroot "$1" chown "$2" "${@:3}"; }
 
 common_files() {    # ROOT HOST
-    local root=$1 host=$2 program
+    local root=$1 host=$2 program name
     install -d -m 0700 "$root/root/.ssh"
     install -m 0600 "$STATE/id_ed25519.pub" "$root/root/.ssh/authorized_keys"
     install -m 0600 "$STATE/$host.hostkey" "$root/etc/ssh/ssh_host_ed25519_key"
@@ -45,6 +45,10 @@ common_files() {    # ROOT HOST
     for program in sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue sreport srun sshare sstat strigger; do
         ln -s "/usr/bin/$program" "$root/usr/local/slurm/bin/$program"
     done
+    {
+        printf '127.0.0.1 localhost\n'
+        for name in "${HOSTS[@]}"; do printf '%s %s\n' "${ADDRESS[$name]}" "$name"; done
+    } >"$root/etc/hosts"
     enable "$root" multi-user.target ssh.service munge.service
 }
 
@@ -58,8 +62,7 @@ controller_files() {    # ROOT
     chmod 0600 "$root$etc/slurmdbd.conf"
     install -m 0600 "$STATE/controller_root" "$root/root/.ssh/id_ed25519"
     install -m 0644 "$STATE/known_hosts" "$root/root/.ssh/known_hosts"
-    enable "$root" multi-user.target mariadb.service slurmdbd.service slurm-cluster-health-bootstrap.service
-    enable "$root" timers.target slurm-cluster-health.timer
+    enable "$root" multi-user.target mariadb.service slurmdbd.service
 }
 
 compute_files() {   # ROOT
@@ -90,10 +93,9 @@ may_raise_limits() { (($(awk '/^CapEff/ {print "0x" $2}' /proc/self/status) >> 2
 may_raise_limits || limits=(--ulimit nofile=10000:10000 --ulimit nproc=20000:20000)
 
 boot() {    # HOST
-    local host=$1 other options=()
-    for other in "${HOSTS[@]}"; do [[ $other == "$host" ]] || options+=(--add-host "$other:${ADDRESS[$other]}"); done
+    local host=$1
     "${podman[@]}" run --detach --name "$PREFIX$host" --hostname "$host" --privileged --systemd=always \
-        --network "$NETWORK" --ip "${ADDRESS[$host]}" "${options[@]}" "${limits[@]}" --pids-limit=-1 \
+        --network "$NETWORK" --ip "${ADDRESS[$host]}" --no-hosts --pids-limit=-1 "${limits[@]}" \
         --rootfs "$STATE/$host/root" /sbin/init
 }
 
@@ -120,6 +122,10 @@ X
 
 first_start_node() { on "$1" systemctl --quiet enable --now slurmd; }
 
+start_patrol() {
+    on "$CONTROLLER" systemctl --quiet enable --now --no-block slurm-cluster-health.timer slurm-cluster-health-bootstrap.service
+}
+
 all_idle() { [[ $(on "$CONTROLLER" sinfo -h -N -o '%N %t' -p compute 2>/dev/null | grep -c ' idle$') == "${#NODES[@]}" ]]; }
 
 side_by_side() {    # FUNCTION HOST...
@@ -142,4 +148,5 @@ step "boot them" side_by_side boot "${HOSTS[@]}"
 step "start database, accounting and slurmctld" first_start_controller
 step "start slurmd on the nodes" side_by_side first_start_node "${NODES[@]}"
 step "wait until all nodes are idle" until_true 40 all_idle
+step "start the patrol" start_patrol
 say "the legacy cluster is up after $((EPOCHSECONDS - began)) s: podman exec ${PREFIX}$CONTROLLER sinfo"
