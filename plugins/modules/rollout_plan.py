@@ -1,0 +1,91 @@
+# -*- coding: utf-8 -*-
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Documentation of the action plugin of the same name, which does the work on the control node.
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: rollout_plan
+short_description: Join every host's changes into one plan
+version_added: 0.1.0
+description:
+  - Reads the facts of all hosts of the play, prints the plan, and fails with every problem at once when anything stands
+    against it.
+  - Runs once, on the control node, in the role C(hpcguard.slurm.rollout).
+options:
+  running_jobs:
+    description:
+      - What to do about running jobs where a change is unsafe under them.
+      - V(refuse) fails, V(defer) leaves that change for later, V(drain) makes the phases that follow wait for the jobs.
+    type: str
+    choices: [refuse, defer, drain]
+    default: refuse
+attributes:
+  check_mode:
+    description: Can run in check mode and does the same there.
+    support: full
+  diff_mode:
+    description: Has nothing to show in diff mode; the plan itself is printed.
+    support: none
+  platform:
+    description: Target platforms.
+    platforms: posix
+    support: full
+author:
+  - hpcguard contributors (@hpcguard)
+"""
+
+EXAMPLES = r"""
+---
+- name: Plan the rollout
+  hpcguard.slurm.rollout_plan:
+    running_jobs: defer
+  run_once: true
+"""
+
+RETURN = r"""
+id:
+  description: Name of the rollout, and of its snapshot on every host.
+  returned: success
+  type: str
+  sample: 20261130T120000Z-1a2b
+plan:
+  description: The changes of all hosts, without those that were deferred.
+  returned: success
+  type: list
+  elements: dict
+actions:
+  description: What has to be restarted or reconfigured, by host.
+  returned: success
+  type: dict
+active:
+  description: Hosts that take part, since something changes there.
+  returned: success
+  type: list
+  elements: str
+deferred:
+  description: Settings left for a later rollout.
+  returned: success
+  type: list
+  elements: str
+unsafe_keys:
+  description: Settings of the plan that must not change while a step runs.
+  returned: success
+  type: list
+  elements: str
+jobs:
+  description: Jobs that have steps.
+  returned: success
+  type: list
+  elements: dict
+out_of_service:
+  description: Nodes that were drained before the rollout.
+  returned: success
+  type: list
+  elements: str
+"""
