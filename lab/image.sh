@@ -39,7 +39,8 @@ flock 9
 mkdir -p "$CACHE"
 # dpkg syncs after every file: in memory the build takes 30 s, on disk 50 s.
 place=$CACHE
-(($(df --output=avail -BM /dev/shm 2>/dev/null | tr -dc '0-9\n' | tail -n 1) < 2048)) || place=/dev/shm
+free=$(df --output=avail -BM /dev/shm 2>/dev/null | tr -dc '0-9\n' | tail -n 1) || true
+((${free:-0} < 2048)) || place=/dev/shm
 build=$(mktemp -d "$place/hpcguard-image.XXXXXX")
 trap 'rm -rf "$build" "$image.new"' EXIT
 export TMPDIR=$build
