@@ -1,12 +1,14 @@
 # make demo: from a bare Debian 12 or 13 to a healed Slurm cluster.    make test: every test.
-# LAB_ID=1..9 gives labs side by side.
+# LAB_ID=1..9 gives labs side by side, each with its own containers, network and keys.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup lab lab-down demo lint unit sanity molecule test bench clean
 
-export LAB_ID
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export LAB_ID ?=
+
+SCENARIOS := $(sort $(patsubst molecule/%/molecule.yml,molecule-%,$(wildcard molecule/*/molecule.yml)))
+.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) bench clean
 
 help:                   ## this text
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -20,8 +22,38 @@ lab: setup              ## a fresh legacy cluster: one controller, three nodes
 lab-down:               ## remove the lab, and nothing else
 	@lab/down.sh
 
-demo: lab               ## lab, verify (fails), deploy, verify (passes)
+demo: lab               ## a legacy cluster, what fails on it, the rollout, and the proof
 	@lab/demo.sh
 
+test: setup             ## every test; uses the lab and removes it
+	@.ci/parts lint unit sanity build $(SCENARIOS)
+
+lint: setup             ## ruff, mypy, yamllint, ansible-lint, shellcheck, Python 2.7 and 3.6
+	ruff check .
+	ruff format --check .
+	mypy
+	yamllint .
+	ansible-lint
+	shellcheck $$(git grep -lE '^#!.*\b(ba|da)?sh\b')
+	tests/tools/compat
+
+unit: setup             ## pure functions over recorded text
+	python -m pytest tests/unit
+
+sanity: setup           ## ansible-test sanity
+	tests/tools/sanity
+
+build: setup            ## the artefact builds, installs and runs
+	tests/tools/build-install
+
+molecule: setup         ## every scenario on the lab; make molecule-NAME runs one
+	@.ci/parts $(SCENARIOS)
+
+$(SCENARIOS): molecule-%: setup
+	molecule test -s $*
+
+bench: setup            ## timings
+	python -m pytest tests/bench
+
 clean:                  ## remove what the tools left in the checkout
-	@rm -rf reports tests/output .ansible .cache .mypy_cache .pytest_cache .ruff_cache hpcguard-slurm-*.tar.gz
+	rm -rf reports tests/output .ansible .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache hpcguard-slurm-*.tar.gz
