@@ -20,8 +20,8 @@ def record(path: str, content: str | None) -> dict[str, t.Any]:
     return {"path": path, "kind": "file", "part": "scripts", "sha256": content, "mode": "0644", "uid": 0, "gid": 0, "missing_dirs": []}
 
 
-def snapshot(name: str, paths: dict[str, str | None], state: str = "sealed", chain: str | None = None, **units: t.Any) -> Manifest:
-    made = manifest.new(name, 0, [record(path, content) for path, content in paths.items()], units, {}, chain)
+def snapshot(name: str, paths: dict[str, str | None], state: str = "sealed", chain: str | None = None, units: t.Any = None) -> Manifest:
+    made = manifest.new(name, 0, [record(path, content) for path, content in paths.items()], units or {}, {}, chain)
     made["state"] = state
     return made
 
@@ -125,7 +125,7 @@ def test_units_count_too() -> None:
     state = {"load_state": "loaded", "unit_file_state": "disabled", "active_state": "inactive"}
     chain = [
         snapshot("1", {"/a": "x"}),
-        snapshot("2", {"/a": "x"}, **{"slurmd.service": state}),
+        snapshot("2", {"/a": "x"}, units={"slurmd.service": state}),
         snapshot("3", {"/a": "x"}),
         snapshot("4", {"/a": "x"}),
     ]
