@@ -22,18 +22,19 @@ def rollout_trouble(
     """
     needed = set(PHASES[: PHASES.index(phase)]) if phase in PHASES else set(PHASES)
     computes, gone = set(computes), set(gone)
-    trouble = []
+    failed, stopped, lost = [], [], []
     for host in hosts:
         variables = hostvars[host]
         missing = needed - set(variables.get("hpcguard_reached", [])) - (set() if host in computes else {"compute"})
         if variables.get("hpcguard_failed"):
-            trouble.append(str(variables["hpcguard_failed"]))
+            failed.append(str(variables["hpcguard_failed"]))
+        elif host in gone:
+            lost.append(f"{host}: unreachable")
         elif missing:
             first = next(name for name in PHASES if name in missing)
-            trouble.append(f"{host}: unreachable in phase {first}")
-        elif host in gone:
-            trouble.append(f"{host}: unreachable")
-    return trouble
+            stopped.append(f"{host}: stopped or unreachable in phase {first}")
+    # hosts that stopped because another failed are no news
+    return failed + lost or stopped
 
 
 def changed_since(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]], name: str) -> list[str]:

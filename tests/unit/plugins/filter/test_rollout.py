@@ -22,12 +22,17 @@ def test_a_controller_takes_no_compute_phase() -> None:
 
 def test_an_unreachable_host_is_named_with_the_phase_it_missed() -> None:
     lost = {"hpcguard_reached": ["snapshot"]}
-    assert rollout_trouble(["n"], {"n": lost}, ["n"], "controller") == ["n: unreachable in phase stage"]
+    assert rollout_trouble(["n"], {"n": lost}, ["n"], "controller") == ["n: stopped or unreachable in phase stage"]
 
 
 def test_a_failure_is_told_in_its_own_words() -> None:
     failed = {"hpcguard_reached": ["snapshot"], "hpcguard_failed": "n: disk full"}
     assert rollout_trouble(["n"], {"n": failed}, ["n"], "controller") == ["n: disk full"]
+
+
+def test_hosts_stopped_by_the_failure_of_another_are_no_news() -> None:
+    hostvars = {"a": {"hpcguard_failed": "a: disk full"}, "b": {"hpcguard_reached": []}, "c": DONE}
+    assert rollout_trouble(["a", "b", "c"], hostvars, ["a", "b", "c"], "finish", ["c"]) == ["a: disk full", "c: unreachable"]
 
 
 def test_a_host_lost_in_the_present_play_counts_at_once() -> None:
