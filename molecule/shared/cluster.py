@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTROLLER = "k8s-master-01"
 COMPUTES = ("k8s-node-01", "k8s-node-02", "k8s-node-03")
 HOSTS = (CONTROLLER, *COMPUTES)
-DAEMONS = {CONTROLLER: ("slurmctld", "slurmdbd"), **{name: ("slurmd",) for name in COMPUTES}}
+DAEMONS = {CONTROLLER: ("slurmctld", "slurmdbd"), **dict.fromkeys(COMPUTES, ("slurmd",))}
 
 # What a rollout may touch: configuration, units and scripts. Its snapshots stay behind on purpose.
 WATCHED = ("/etc", "/usr/local", "/opt")

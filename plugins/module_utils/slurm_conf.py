@@ -135,7 +135,7 @@ class Conf:
 
     def effective(self):
         """{key: value in force} of the global keys."""
-        return dict((keys.canonical(lines[-1].key), lines[-1].value) for key, lines in self._by_key.items() if not keys.is_record(key))
+        return {keys.canonical(lines[-1].key): lines[-1].value for key, lines in self._by_key.items() if not keys.is_record(key)}
 
     def main_lines(self):
         return [line for line in self.lines if line.path == self.path]
@@ -422,7 +422,7 @@ def _anchor(conf, key):
         return commented[-1], True
     if kin and kin[-1][0] > 1:
         return kin[-1][2], True
-    by_key = dict((line.key.lower(), line) for line in settings)
+    by_key = {line.key.lower(): line for line in settings}
     for name in _neighbours(key):
         if name.lower() in by_key:
             return by_key[name.lower()], True
@@ -472,13 +472,13 @@ def _apply(conf, splices):
     files = dict(conf.files)
     for path, start, end, text in sorted(set(splices), reverse=True):
         files[path] = files[path][:start] + text + files[path][end:]
-    contents = dict((path, to_bytes(text)) for path, text in files.items())
+    contents = {path: to_bytes(text) for path, text in files.items()}
     return parse(conf.path, contents.get, conf.release)
 
 
 def _prove(before, after, edits):
     """The candidate must say what was asked for, and about everything else what the file said before."""
-    touched = dict((edit.key.lower(), edit.after) for edit in edits)
+    touched = {edit.key.lower(): edit.after for edit in edits}
     for key, value in touched.items():
         if after.value(key) != value:
             raise ValueError("%s would be %r" % (keys.canonical(key), after.value(key)))
@@ -493,14 +493,14 @@ def _prove(before, after, edits):
 
 def transplanted_names(conf):
     """{path: file name} of the files when they are moved into one directory."""
-    return dict((path, u"slurm.conf" if path == conf.path else u"%d.conf" % number) for number, path in enumerate(conf.paths))
+    return {path: u"slurm.conf" if path == conf.path else u"%d.conf" % number for number, path in enumerate(conf.paths)}
 
 
 def transplanted(conf, folder):
     """The same configuration below another directory: {file name: text}. Line numbers stay."""
     names, moved = transplanted_names(conf), {}
     for path in conf.paths:
-        targets = dict((line.start, line.target) for line in conf.lines if line.path == path and line.kind == "include")
+        targets = {line.start: line.target for line in conf.lines if line.path == path and line.kind == "include"}
         moved[names[path]] = u"".join(
             u"Include %s/%s%s" % (folder, names[targets[line.start]], u"\n" * line.raw.count(u"\n")) if line.start in targets else line.raw
             for line in split(path, conf.files[path])

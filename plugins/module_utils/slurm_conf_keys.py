@@ -265,8 +265,8 @@ def _table(groups, timelines):
 
 
 _KEYS = _table(_GLOBAL, _GLOBAL_TIMELINES)
-_RECORD_KEYS = dict((name.lower(), _table(*tables)) for name, tables in _RECORDS.items())
-_CHANGES = dict((name.lower(), (source, _timeline(text))) for source, text, names in _CLASSES for name in names.split())
+_RECORD_KEYS = {name.lower(): _table(*tables) for name, tables in _RECORDS.items()}
+_CHANGES = {name.lower(): (source, _timeline(text)) for source, text, names in _CLASSES for name in names.split()}
 
 
 def canonical(key):

@@ -249,7 +249,7 @@ def main():
         port = files.value("SlurmctldPort") or slurm_layout.DEFAULT_PORT
         names = [line.value for line in files.occurrences("SlurmctldHost")]
         conf["servers"] = slurm_layout.controllers(
-            dict(("SlurmctldHost[%d]" % number, name) for number, name in enumerate(names)), port
+            {"SlurmctldHost[%d]" % number: name for number, name in enumerate(names)}, port
         )
     manifests = loaders.snapshots(params["state_dir"])[0]
     systemd = loaders.run(["systemctl", "--version"], LIMIT).out.split()

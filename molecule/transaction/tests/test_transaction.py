@@ -62,7 +62,9 @@ def test_verify_fails_exactly_what_the_legacy_state_breaks(memory: State) -> Non
         ),
         pytest.param(("-e", "cluster_conf_path=/nowhere/slurm.conf"), ["/nowhere/slurm.conf"], id="a path that does not exist"),
         pytest.param(("-e", "cluster_conf_path=/etc/passwd"), ["/etc/passwd"], id="a file that is not Slurm's"),
-        pytest.param(("-e", "health_check_undrain_aftr=3"), ["health_check_undrain_aftr", "health_check_undrain_after"], id="a typing error"),
+        pytest.param(
+            ("-e", "health_check_undrain_aftr=3"), ["health_check_undrain_aftr", "health_check_undrain_after"], id="a typing error"
+        ),
         pytest.param(("-e", "slurm_running_jobs=maybe"), ["slurm_running_jobs"], id="a policy that does not exist"),
     ],
 )
