@@ -509,7 +509,8 @@ def transplanted(conf, folder):
 
 
 _SECRET_LINE = re.compile(
-    u"((?<![A-Za-z0-9_.])(?:%s)[ \t]*[-*+/]?=[ \t]*)(\"[^\"\n]*\"|\"[^\n]*|(?:\\\\.|[^ \t\r\n#\\\\])+)" % u"|".join(keys.SECRETS), re.IGNORECASE
+    u"((?<![A-Za-z0-9_.])(?:%s)[ \t]*[-*+/]?=[ \t]*)(\"[^\"\n]*\"|\"[^\n]*|(?:\\\\.|[^ \t\r\n#\\\\])+)" % u"|".join(keys.SECRETS),
+    re.IGNORECASE,
 )
 # A password in a URL.
 _SECRET_URL = re.compile(u"(://[^/ \t\r\n:@]*:)[^/ \t\r\n@]+(?=@)")

@@ -221,7 +221,8 @@ JobSubmitPlugins MCSPlugin PreemptType PriorityType TopologyPlugin"""),
 CoreSpecPlugin GresTypes JobContainerType PluginDir ProctrackType"""),
     ("its plugin is loaded when slurmd starts", "restart_slurmd 23.11:reconfigure", """
 AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherProfileType TaskPlugin TaskPluginParam"""),
-    ("slurm.conf(5) to 22.05: only while no step runs", "restart_without_steps 23.02:restart_slurmd 23.11:reconfigure", "JobAcctGatherType"),
+    ("slurm.conf(5) to 22.05: only while no step runs", "restart_without_steps 23.02:restart_slurmd 23.11:reconfigure", """
+JobAcctGatherType"""),
     ("slurmd finds its running steps in it", "restart_without_steps", "SlurmdSpoolDir"),
     ("a reconfigure changes neither ports, users, pid files nor authentication", "restart_slurmd", """
 AuthAltParameters AuthAltTypes AuthInfo SlurmctldPidFile SlurmctldPort SlurmdPidFile SlurmdPort SlurmdUser SlurmUser"""),
