@@ -12,7 +12,7 @@ HOST_WIDE=(systemd-binfmt.service systemd-modules-load.service systemd-sysctl.se
 bake() {
     local root=$1 units=$1/lib/systemd/system set_aside=$1/usr/share/hpcguard-lab/package-units unit
     for unit in slurmd slurmctld slurmdbd mariadb munge ssh; do
-        systemctl --root="$root" --quiet disable "$unit.service"
+        chroot "$root" systemctl --quiet disable "$unit.service"
     done
     # The legacy cluster is a source build: Debian's own units and configuration are not to be seen.
     mkdir -p "$set_aside"
