@@ -727,6 +727,36 @@ def test_a_foreign_name_is_seen() -> None:
     assert list(foreign_names("slurmd", *task("ansible.builtin.set_fact: {slurmd_state: 1}\n  register: __result"))) == []
 
 
+# --- the example inventory ----------------------------------------------------------------------
+
+EXAMPLE = sorted(path for path in files() if path.startswith("inventories/production-example/"))
+VARIABLE = re.compile(r"^(?:# )?([a-z][a-z0-9_]*):( |$)", re.MULTILINE)
+
+
+def known_variables() -> set[str]:
+    return {variable for name in ROLES for variable in yaml_of(ROOT / "roles" / name / "defaults/main.yml")}
+
+
+def unknown_variables(text: str, known: set[str]) -> list[str]:
+    """Variables of an example, switched on or not, that no role has."""
+    return [name for name, _rest in VARIABLE.findall(text) if name not in known and not name.startswith("ansible_")]
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLE if "group_vars" in path])
+def test_the_example_names_variables_that_exist(path: str) -> None:
+    assert unknown_variables(read(path), known_variables()) == []
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLE if "group_vars" in path])
+def test_every_line_of_the_example_can_be_switched_on(path: str) -> None:
+    switched_on = re.sub(r"^# (?=[a-z][a-z0-9_]*:( |$)|  )", "", read(path), flags=re.MULTILINE)
+    assert yaml.safe_load(switched_on)
+
+
+def test_an_unknown_variable_is_seen() -> None:
+    assert unknown_variables("# slurmd_restrat: always\n", {"slurmd_restart"}) == ["slurmd_restrat"]
+
+
 # --- modules ------------------------------------------------------------------------------------
 
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "plugins/modules").glob("*.py"))
