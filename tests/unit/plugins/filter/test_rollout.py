@@ -31,7 +31,7 @@ def test_a_failure_is_told_in_its_own_words() -> None:
 
 
 def test_hosts_stopped_by_the_failure_of_another_are_no_news() -> None:
-    hostvars = {"a": {"hpcguard_failed": "a: disk full"}, "b": {"hpcguard_reached": []}, "c": DONE}
+    hostvars: dict[str, dict[str, object]] = {"a": {"hpcguard_failed": "a: disk full"}, "b": {"hpcguard_reached": []}, "c": DONE}
     assert rollout_trouble(["a", "b", "c"], hostvars, ["a", "b", "c"], "finish", ["c"]) == ["a: disk full", "c: unreachable"]
 
 
