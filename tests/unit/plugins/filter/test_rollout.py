@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, rollout_trouble
 
-DONE = {"hpcguard_reached": list(PHASES)}
+DONE: dict[str, object] = {"hpcguard_reached": list(PHASES)}
 
 
 def test_all_through_means_no_trouble() -> None:
