@@ -298,9 +298,9 @@ def same_value(key, one, other, release):
         return one == other
     kind = keys.kind(key, release)
     if kind in keys.NUMBERS:
-        return None is not number(one, kind) == number(other, kind)
+        return number(one, kind) is not None and number(one, kind) == number(other, kind)
     if kind == "boolean":
-        return None is not boolean(one) == boolean(other)
+        return boolean(one) is not None and boolean(one) == boolean(other)
     return key.lower() == "healthchecknodestate" and one.lower() == other.lower()
 
 
