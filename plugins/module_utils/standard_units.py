@@ -291,7 +291,9 @@ def whole_unit(entries, settings):
             continue
         gone = (place,) + (_ALIASES.get(place, ()) if one.how == "set" else ())
         kept = [entry for entry in entries if entry[:2] not in gone]
-        marks = [index for index, entry in enumerate(entries) if entry[:2] in gone + _SHADOWED_BY.get(place, ())]
+        # in the place of the old line, so that a second run finds everything where it is
+        near = [known for known in gone + _SHADOWED_BY.get(place, ()) if known[0] == one.section]
+        marks = [index for index, entry in enumerate(entries) if entry[:2] in near]
         position = sum(1 for entry in entries[: marks[-1] + 1] if entry[:2] not in gone) if marks else len(kept)
         entries = kept[:position] + [place + (value,) for value in _wanted_values(present, one)] + kept[position:]
     return entries

@@ -108,6 +108,11 @@ seconds:
   description: Time from the request until it was ready.
   returned: when it is ready
   type: float
+nodes_missing:
+  description: Nodes that were in service before and are not again, half a minute after slurmctld is ready.
+  returned: for slurmctld
+  type: list
+  elements: str
 node:
   description: The node as slurmctld sees it.
   returned: for slurmd
@@ -139,6 +144,7 @@ from ansible_collections.hpcguard.slurm.plugins.module_utils import (
 
 POLL = 0.5
 CALL = 15
+NODES = 30
 
 
 def size_of(path):
@@ -258,6 +264,22 @@ class Daemon:
             for line in done.out.splitlines()
         )
 
+    def nodes_in_service(self):
+        """Names of the nodes that slurmctld has in service, none when it does not answer."""
+        done = self.ask("scontrol", "-o", "show", "node")
+        nodes = scontrol_text.parse_nodes(done.out) if done.rc == 0 else []
+        return {node["name"] for node in nodes if scontrol_text.in_service(node)}
+
+    def nodes_come_back(self, before):
+        """Wait for the nodes that were in service: they register anew. Returns those that did not; their own fault."""
+        until = min(self.deadline, loaders.now() + NODES)
+        while before and loaders.now() < until:
+            missing = before - self.nodes_in_service()
+            if not missing:
+                return []
+            time.sleep(POLL)
+        return sorted(before - self.nodes_in_service()) if before else []
+
     def look_at_node(self):
         name = self.params["node_name"] or platform.node().split(".")[0]
         done = self.ask("scontrol", "-o", "show", "node", name)
@@ -342,6 +364,7 @@ def bring_up(module, daemon):
     if restart and running:
         refuse_unsafe(daemon, show)
     steps = loaders.slurmstepds()
+    nodes = daemon.nodes_in_service() if daemon.name == "slurmctld" and running else set()
     if show.get("ActiveState") == "failed":
         loaders.systemctl(["reset-failed", daemon.unit])
     asked = loaders.now()
@@ -356,6 +379,8 @@ def bring_up(module, daemon):
         "main_pid": daemon.come_up(show if issued else {}),
         "seconds": round(loaders.now() - asked, 2),
     }
+    if daemon.name == "slurmctld":
+        result["nodes_missing"] = daemon.nodes_come_back(nodes)
     if daemon.name == "slurmd":
         result.update(node=daemon.node, steps=tell_steps(daemon, steps))
         if result["steps"]["lost"]:
@@ -369,6 +394,7 @@ def reconfigure(module, daemon):
         raise Trouble("only slurmctld is reconfigured, it tells the others")
     if module.check_mode:
         return {"changed": True}
+    nodes = daemon.nodes_in_service()
     asked = loaders.now()
     done = daemon.ask("scontrol", "reconfigure")
     if done.rc != 0:
@@ -377,11 +403,10 @@ def reconfigure(module, daemon):
         shown = daemon.ask("scontrol", "show", "config")
         differing = scontrol_text.differing_values(scontrol_text.parse_config(shown.out), module.params["expect"])
         if shown.rc == 0 and not differing and daemon.pings():
-            return {
-                "changed": True,
-                "main_pid": int(daemon.show().get("MainPID", 0)),
-                "seconds": round(loaders.now() - asked, 2),
-            }
+            seconds = round(loaders.now() - asked, 2)
+            missing = daemon.nodes_come_back(nodes)
+            pid = int(daemon.show().get("MainPID", 0))
+            return {"changed": True, "main_pid": pid, "seconds": seconds, "nodes_missing": missing}
         if shown.rc == 0 and differing:
             daemon.last_answer = "loaded values differ: " + ", ".join(
                 "%s is %s, wanted %s" % (key, have, wanted) for key, (have, wanted) in sorted(differing.items())

@@ -278,6 +278,28 @@ def test_reconfigure_proves_the_loaded_values(run_module: Run, host: Host) -> No
     assert result["failed"] and "SlurmdTimeout is 300, wanted 600" in result["msg"]
 
 
+@pytest.mark.parametrize("action", ["restart", "reconfigure"])
+def test_nodes_are_waited_for_and_told(run_module: Run, host: Host, monkeypatch: pytest.MonkeyPatch, action: str) -> None:
+    """From 23.11 on nodes are unknown for some seconds afterwards; one that stays away is told and holds nothing up for long."""
+    real = host.scontrol
+
+    def scontrol(program: str, words: t.Iterable[str], timeout: float, conf: str | None = None) -> loaders.Result:
+        args = list(words)
+        if args != ["-o", "show", "node"]:
+            return real(program, args, timeout, conf)
+        n2 = "IDLE" if host.asked is None or host.since > 9 else "UNKNOWN"
+        n3 = "IDLE" if host.asked is None or host.since > back else "IDLE*"
+        return loaders.Result(0, f"NodeName=n1 State=DOWN\nNodeName=n2 State={n2}\nNodeName=n3 State={n3}\n")
+
+    monkeypatch.setattr(loaders, "scontrol", scontrol)
+    back = 5.0
+    assert call(run_module, "slurmctld", action)["nodes_missing"] == []
+    assert 9 <= host.since < 11
+    host.asked, back = None, 1e9
+    assert call(run_module, "slurmctld", action)["nodes_missing"] == ["n3"]
+    assert host.since < 36
+
+
 def test_reconfigure_that_is_refused(run_module: Run, host: Host) -> None:
     """scontrol's own words."""
     host.reconfigure_rc = 1
