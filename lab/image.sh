@@ -23,8 +23,6 @@ bake() {
     # What must differ from lab to lab.
     rm -f "$root"/etc/ssh/ssh_host_* "$root/etc/munge/munge.key"
     : >"$root/etc/machine-id"
-    # A cold start is told by the journal of the boot before.
-    mkdir -p "$root/var/log/journal"
     # Who runs jobs.
     chroot "$root" useradd --create-home --uid 2001 --shell /bin/bash alice
 }

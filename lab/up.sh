@@ -75,7 +75,7 @@ compute_files() {   # ROOT
 
 lay_files() {   # HOST
     local host=$1 root=$STATE/$1/root
-    mkdir -p "$STATE/$host"/{upper,work,root}
+    mkdir -p "$STATE/$host"/{upper,work,root,journal}
     mount -t overlay "hpcguard-$PREFIX$host" -o "lowerdir=$image,upperdir=$STATE/$host/upper,workdir=$STATE/$host/work" "$root"
     common_files "$root" "$host"
     if [[ $host == "$CONTROLLER" ]]; then controller_files "$root"; else compute_files "$root"; fi
@@ -94,9 +94,10 @@ may_raise_limits || limits=(--ulimit nofile=10000:10000 --ulimit nproc=20000:200
 
 boot() {    # HOST
     local host=$1
+    # Podman would put the journal in memory; a cold start is told by the journal of the boot before.
     "${podman[@]}" run --detach --name "$PREFIX$host" --hostname "$host" --privileged --systemd=always \
         --network "$NETWORK" --ip "${ADDRESS[$host]}" --no-hosts --pids-limit=-1 "${limits[@]}" \
-        --rootfs "$STATE/$host/root" /sbin/init
+        --volume "$STATE/$host/journal:/var/log/journal" --rootfs "$STATE/$host/root" /sbin/init
 }
 
 on() { podman exec -i "$PREFIX$1" "${@:2}"; }
