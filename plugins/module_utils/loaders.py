@@ -12,7 +12,9 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import errno
+import grp
 import os
+import pwd
 import re
 import select
 import signal
@@ -256,6 +258,19 @@ def slurmstepds():
     return found
 
 
+def others_may_write(status):
+    """True when somebody besides the owner may write; a group that nobody is in (Debian's staff) is nobody."""
+    if status.st_mode & 0o002:
+        return True
+    if not status.st_mode & 0o020 or status.st_gid == 0:
+        return False
+    try:
+        members = grp.getgrgid(status.st_gid).gr_mem
+    except KeyError:
+        return True
+    return bool(members) or any(user.pw_gid == status.st_gid for user in pwd.getpwall())
+
+
 def path_problem(path):
     """Why root must not write this file, as a sentence; empty when it may.
 
@@ -280,7 +295,7 @@ def path_problem(path):
                 return "lies under %s, which is no directory" % folder
             if status.st_uid != 0:
                 return "lies under %s, which is not owned by root" % folder
-            if status.st_mode & 0o022:
+            if others_may_write(status):
                 return "lies under %s, which others than root may write to" % folder
         if folder == "/":
             return ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pathlib
+import pwd
 import stat
 import sys
 import time
@@ -142,6 +144,31 @@ def test_a_directory_of_somebody_else(tmp_path: pathlib.Path, monkeypatch: pytes
 
     monkeypatch.setattr(os, "stat", foreign)
     assert "not owned by root" in loaders.path_problem(str(tmp_path / "f"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "gid", "members", "answer"),
+    [
+        (0o755, 50, [], False),
+        (0o757, 0, [], True),
+        (0o775, 0, [], False),
+        (0o2775, 50, [], False),
+        (0o2775, 50, ["alice"], True),
+        (0o775, 4_000_000, None, True),
+    ],
+)
+def test_who_may_write(monkeypatch: pytest.MonkeyPatch, mode: int, gid: int, members: list[str] | None, answer: bool) -> None:
+    """Debian's /usr/local belongs to a group without members, which is no danger; a group with members is."""
+
+    def group(wanted: int) -> grp.struct_group:
+        if members is None:
+            raise KeyError(wanted)
+        return grp.struct_group(("staff", "x", wanted, members))
+
+    monkeypatch.setattr(grp, "getgrgid", group)
+    monkeypatch.setattr(pwd, "getpwall", list)
+    status = os.stat_result((stat.S_IFDIR | mode, 0, 0, 2, 0, gid, 0, 0, 0, 0))
+    assert loaders.others_may_write(status) is answer
 
 
 def test_created_directories_are_told_outermost_first(tmp_path: pathlib.Path) -> None:
