@@ -61,21 +61,22 @@ class ActionModule(ActionBase):
 
         failed = [str(item["id"]) for item in items if item["verdict"] == "fail"]
         result.update(changed=False, failed=bool(failed), summary=render.counts(items), report=str(folder / "verify.html"))
-        result["msg"] = f"items {', '.join(failed)} failed, see the table above or {result['report']}" if failed else render.summary(items)
+        result["msg"] = f"failed: {', '.join(failed)} of {len(items)} items, see the table above or {result['report']}" if failed else render.summary(items)
         return result
 
     def _evidence(self, args: Vars, task_vars: Vars) -> Vars:
         """What the modules found, by the part that a host plays; a host without an answer says why."""
         hostvars, hosts = task_vars["hostvars"], task_vars["ansible_play_hosts_all"]
         groups: dict[str, list[str]] = task_vars["groups"]
-        seen: Vars = {"node": {}, "controller": {}, "dbd": {}}
+        answers = {one.get("item"): one for one in args["controllers"].get("results", [])}
+        controllers = {host: self._answer(answers.get(host)) for host in groups.get("slurm_controller", [])}
+        seen: Vars = {"node": {}, "controller": controllers, "dbd": {}}
         for part, group in (("node", "slurm_compute"), ("dbd", "slurm_dbd")):
             for host in groups.get(group, []):
-                if host in hosts:
+                if part == "dbd" and host in controllers:
+                    seen[part][host] = controllers[host]
+                elif host in hosts:
                     seen[part][host] = self._answer(hostvars[host].get(f"__verify_{part}"))
-        answers = {one.get("item"): one for one in args["controllers"].get("results", [])}
-        for host in groups.get("slurm_controller", []):
-            seen["controller"][host] = self._answer(answers.get(host))
         off = "no node is in service without a flag" if args.get("crash_test", True) else "switched off (verify_crash_test)"
         seen["probe"] = self._outcome(args.get("probe"), "the probe step is switched off (verify_step_probe)")
         seen["crash"] = {**self._outcome(args.get("crash"), off), "host": args.get("crash_host")}

@@ -8,7 +8,19 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hpcguard.slurm.plugins.module_utils.checklist import KEYS
+
 Vars = c.Mapping[str, t.Any]
+
+
+def verify_settings(wanted: Vars, leave: c.Iterable[str]) -> dict[str, t.Any]:
+    """Those of the wanted settings of slurm.conf that an item looks at; the others may hold secrets.
+
+    :param leave: keys that stay as they are. Keys are the same in whatever case, as for Slurm.
+    """
+    values = {str(key).lower(): value for key, value in wanted.items()}
+    left = {key.lower() for key in leave}
+    return {key: values[key.lower()] for key in KEYS if key.lower() in values and key.lower() not in left}
 
 
 def verify_crash_host(controllers: Vars, hostvars: c.Mapping[str, Vars], computes: c.Sequence[str], preferred: str = "") -> str:
@@ -21,7 +33,7 @@ def verify_crash_host(controllers: Vars, hostvars: c.Mapping[str, Vars], compute
     """
     if preferred:
         return preferred
-    nodes: list[Vars] = next((one["evidence"]["nodes"]["list"] for one in controllers.get("results", []) if "evidence" in one), [])
+    nodes: list[Vars] = next((one["evidence"]["nodes"]["list"] for one in controllers.get("results", []) if "nodes" in one.get("evidence", {})), [])
     well = [node for node in nodes if node["base"] in ("IDLE", "MIXED", "ALLOCATED") and not node["flags"]]
     # a host usually bears its node's name, so the others are looked at only where it does not
     for node in sorted(well, key=lambda one: one["base"] != "IDLE"):
@@ -37,4 +49,4 @@ class FilterModule:
     """Names the filters for Ansible."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"verify_crash_host": verify_crash_host}
+        return {"verify_crash_host": verify_crash_host, "verify_settings": verify_settings}

@@ -44,6 +44,8 @@ TITLES = {
 }
 
 HEALTH_KEYS = ("HealthCheckInterval", "HealthCheckProgram", "HealthCheckNodeState")
+# Every setting that an item looks at.
+KEYS = HEALTH_KEYS + ("ReturnToService", "JobAcctGatherType")
 
 # What the scripts log; operators search the journal for these words.
 HEALTH_PASSED = u"HealthCheck 通过"
@@ -145,9 +147,8 @@ def _each(hosts, check, wanted):
 
 
 def _no_evidence(ev):
-    return host_result(
-        "fail", "the host could not be looked at: %s" % ev["error"], [], "make the host answer over SSH, then run verify.yml again"
-    )
+    why = "the host could not be looked at: %s" % clean_text(ev["error"], 160)
+    return host_result("fail", why, [], "make the host answer over SSH, then run verify.yml again")
 
 
 def _differing(config, settings, keys):
@@ -183,7 +184,7 @@ def _settings_in_force(ev, wanted, keys):
     keys = [key for key in keys if settings.get(key) is not None]
     shown = [evidence("scontrol show config", "%s = %s" % (key, config["values"].get(key, "(not there)"))) for key in keys]
     if not keys:
-        return host_result("skip", "slurm_conf_settings removes these settings")
+        return host_result("skip", "not wanted by slurm_conf_settings or slurm_conf_leave")
     differing = _differing(config["values"], settings, keys)
     if not differing:
         return host_result("pass", ", ".join("%s=%s" % (key, settings[key]) for key in keys), shown)
@@ -417,7 +418,7 @@ def _patrol_timer(seen, wanted):
 
 
 def _timer(ev, wanted, host):
-    timer, service, period = ev["timer"], ev["service"], wanted["patrol_interval"]
+    timer, service, period = ev["timer"], ev["service"], int(wanted["patrol_interval"])
     def said(show, keys):
         return ", ".join("%s=%s" % (key, show.get(key, "")) for key in keys)
 
@@ -518,9 +519,9 @@ def _waited(seen, wanted):
 
 
 def _wait_script_ran(ev, wanted, host):
-    show, path, asked_for = ev["slurmd"], wanted["wait_script"], wanted["wait"]
+    show, path, asked_for = ev["slurmd"], wanted["wait_script"], str(wanted["wait"]).lower()
     call, line, done = wait_call(show, path), ev["journal"].get("ready"), ev.get("wait_run")
-    if call is None and (asked_for is False or (asked_for == "auto" and list(ev["release"]) >= SLURMD_WAITS)):
+    if call is None and (asked_for in ("false", "no") or (asked_for == "auto" and list(ev["release"]) >= SLURMD_WAITS)):
         return host_result("skip", "slurmd %s waits for slurmctld by itself" % ".".join("%02d" % part for part in ev["release"]))
     if call is None:
         shown = [evidence("systemctl show slurmd -p ExecStartPre", show.get("ExecStartPre") or "(empty)")]
@@ -586,7 +587,7 @@ def _accounting_records(seen, wanted):
             return result
         if not _accounting(ev["config"]["values"]):
             return host_result("skip", "in force, but this cluster keeps no accounting that would show it", result["evidence"])
-        return _recording(ev["recorded"], seen.get("probe") or {}, result)
+        return _recording(ev["recorded"], seen["probe"], result)
 
     return _each(seen["controller"], check, wanted)
 
@@ -606,11 +607,10 @@ def _recording(recorded, probe, result):
 
 
 def _crash_test(seen, wanted):
-    crash = seen.get("crash") or {}
-    host = crash.get("host") or next(iter(sorted(seen["node"])), None)
-    if host is None:
-        return {}
-    outcome = crash.get("outcome", "failed")
+    crash = seen["crash"]
+    host, outcome = crash.get("host"), crash["outcome"]
+    if not host:
+        return crash["reason"]
     if "error" in crash:
         return {host: _no_evidence(crash)}
     shown = [evidence(line["source"], line["text"]) for line in crash.get("evidence", [])]

@@ -93,19 +93,19 @@ def host_result(verdict, reason="", evidences=(), remedy=""):
     }
 
 
-def checklist_item(number, titles, hosts, nobody="no host in this run is concerned"):
+def checklist_item(number, titles, found):
     """An item of the checklist: it fails where one host fails, and passes only where one passed.
 
-    :param hosts: {host: :func:`host_result`}
-    :param nobody: the reason of the skip when ``hosts`` is empty
+    :param found: {host: :func:`host_result`}, or a sentence that says why no host was looked at
     """
+    hosts = found if isinstance(found, dict) else {}
     verdicts = {result["verdict"] for result in hosts.values()}
     verdict = "fail" if "fail" in verdicts else ("pass" if "pass" in verdicts else "skip")
     return {
         "id": number,
         "title": titles,
         "verdict": verdict,
-        "reason": _summary(hosts, verdict) if hosts else nobody,
+        "reason": _summary(hosts, verdict) if hosts else clean_text(found or "no host in this run is concerned"),
         "hosts": hosts,
     }
 
@@ -123,5 +123,6 @@ def _summary(hosts, verdict):
     for reason in order:
         names = groups[reason]
         shown = ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
-        parts.append(u"%s: %s" % (shown, reason) if len(hosts) > 1 else reason)
+        # who passed does not matter, who failed does
+        parts.append(reason if verdict == "pass" or len(hosts) == 1 else u"%s: %s" % (shown, reason))
     return clean_text(u"; ".join(parts))

@@ -94,7 +94,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, loaders, scontrol_text
 
-JOB = "#!/bin/sh\nexec sleep 3\n"
+JOB = "#!/bin/sh\nexec sleep 2\n"
 OPTIONS = (
     "--parsable", "--job-name=hpcguard-verify", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=64", "--time=1",
     "--acctg-freq=task=1", "--no-requeue", "--chdir=/", "--input=/dev/null", "--output=/dev/null", "--error=/dev/null",
