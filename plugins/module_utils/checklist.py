@@ -419,6 +419,7 @@ def _patrol_timer(seen, wanted):
 
 def _timer(ev, wanted, host):
     timer, service, period = ev["timer"], ev["service"], int(wanted["patrol_interval"])
+
     def said(show, keys):
         return ", ".join("%s=%s" % (key, show.get(key, "")) for key in keys)
 
