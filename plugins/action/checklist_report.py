@@ -61,7 +61,11 @@ class ActionModule(ActionBase):
 
         failed = [str(item["id"]) for item in items if item["verdict"] == "fail"]
         result.update(changed=False, failed=bool(failed), summary=render.counts(items), report=str(folder / "verify.html"))
-        result["msg"] = f"failed: {', '.join(failed)} of {len(items)} items, see the table above or {result['report']}" if failed else render.summary(items)
+        result["msg"] = (
+            f"failed: {', '.join(failed)} of {len(items)} items, see the table above or {result['report']}"
+            if failed
+            else render.summary(items)
+        )
         return result
 
     def _evidence(self, args: Vars, task_vars: Vars) -> Vars:

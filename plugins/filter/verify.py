@@ -33,7 +33,9 @@ def verify_crash_host(controllers: Vars, hostvars: c.Mapping[str, Vars], compute
     """
     if preferred:
         return preferred
-    nodes: list[Vars] = next((one["evidence"]["nodes"]["list"] for one in controllers.get("results", []) if "nodes" in one.get("evidence", {})), [])
+    nodes: list[Vars] = next(
+        (one["evidence"]["nodes"]["list"] for one in controllers.get("results", []) if "nodes" in one.get("evidence", {})), []
+    )
     well = [node for node in nodes if node["base"] in ("IDLE", "MIXED", "ALLOCATED") and not node["flags"]]
     # a host usually bears its node's name, so the others are looked at only where it does not
     for node in sorted(well, key=lambda one: one["base"] != "IDLE"):
