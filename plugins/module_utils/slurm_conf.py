@@ -327,18 +327,17 @@ def boolean(value):
 class Edit:
     """What was done for one key: before and after are values, None for not set."""
 
-    def __init__(self, key, before, after, path, line, superseded):
+    def __init__(self, key, before, after, line, superseded):
         self.key = key
         self.before = before
         self.after = after
-        self.path = path  # the file and line that count now; for a removal those that counted
-        self.line = line
-        self.superseded = superseded  # earlier lines of the same file, now comments
+        self.line = line  # that counted, as it was; of a new key the new one
+        self.superseded = superseded  # numbers of earlier lines of the same file that become comments
 
     def place(self):
-        text = u"%s line %d" % (readable(self.path), self.line)
+        text = u"%s line %d" % (readable(self.line.path), self.line.number)
         if self.superseded:
-            text += u"; earlier lines turned into comments: %s" % u", ".join(u"%d" % line for line in self.superseded)
+            text += u"; earlier lines turned into comments: %s" % u", ".join(u"%d" % number for number in self.superseded)
         return text
 
 
@@ -353,43 +352,45 @@ def plan(conf, wanted):
     edits, now = [], conf
     for key, value in wanted:
         key = keys.canonical(key)
-        before = now.value(key)
+        before, lines, superseded = now.value(key), now.occurrences(key), []
         if same_value(key, before, value, now.release):
             continue
-        superseded = []
         if value is None:
-            place = now.occurrences(key)[-1]
-            place = place.path, place.number
-            splices = [(line.path, line.start, line.end, u"") for line in now.occurrences(key)]
+            splices = [(line.path, line.start, line.end, u"") for line in lines]
         elif before is None:
-            splices, place = _insertion(now, key, value)
+            splices = [_insertion(now, key, value)]
         else:
-            splices, place, superseded = _replacement(now, key, value)
+            superseded = [line.number for line in _earlier(conf.occurrences(key))]
+            splices = [_replacement(lines[-1], value)] + [_supersession(line) for line in _earlier(lines)]
         now = _apply(now, splices)
-        edits.append(Edit(key, before, value, place[0], place[1], superseded))
+        edits.append(Edit(key, before, value, (conf.occurrences(key) or [None])[-1], superseded))
     _prove(conf, now, edits)
-    for edit in edits:  # later edits may have moved its line
-        if edit.after is not None:
-            edit.line = now.occurrences(edit.key)[-1].number
+    for edit in edits:
+        edit.line = edit.line or now.occurrences(edit.key)[-1]
     return now, edits
 
 
-def _replacement(conf, key, value):
-    """Change the line that counts, where it stands; earlier ones of the same file become comments."""
-    lines = conf.occurrences(key)
-    last = lines[-1]
-    start, stop = last.value_span()
-    text = render(u"k", value, last.quoted) or render(u"k", value)
-    if text is None:
-        raise ValueError("%s cannot hold this value" % key)
-    splices = [(last.path, last.start + start, last.start + stop, text[2:])]
-    superseded = []
+def _earlier(lines):
+    """Those of the lines before the last that stand in its file."""
+    found = {}
     for line in lines[:-1]:
-        if line.path == last.path and line.start != last.start:
-            commented = u"" if keys.is_secret(key) else _commented(line.raw)
-            splices.append((line.path, line.start, line.end, commented))
-            superseded.append(line.number)
-    return splices, (last.path, last.number), sorted(set(superseded))
+        if line.path == lines[-1].path and line.start != lines[-1].start:
+            found[line.start] = line  # a file may be included twice
+    return [found[start] for start in sorted(found)]
+
+
+def _replacement(line, value):
+    """Change a line where it stands."""
+    start, stop = line.value_span()
+    text = render(u"k", value, line.quoted) or render(u"k", value)
+    if text is None:
+        raise ValueError("%s cannot hold this value" % line.key)
+    return line.path, line.start + start, line.start + stop, text[2:]
+
+
+def _supersession(line):
+    """Make a comment of a line that does not count; a secret goes altogether."""
+    return line.path, line.start, line.end, u"" if keys.is_secret(line.key) else _commented(line.raw)
 
 
 def _commented(raw):
@@ -408,8 +409,7 @@ def _insertion(conf, key, value):
         raise ValueError("%s cannot hold this value" % key)
     offset = len(text) if line is None else (line.end if after else line.start)
     missing = eol if offset and text[offset - 1] != u"\n" else u""
-    splices = [(conf.path, offset, offset, missing + new + eol)]
-    return splices, (conf.path, (text[:offset] + missing).count(u"\n") + 1)
+    return conf.path, offset, offset, missing + new + eol
 
 
 def _anchor(conf, key):

@@ -162,23 +162,23 @@ def try_plan(conf, wanted, host):
 # --- the settings asked for -------------------------------------------------------------------------------------------
 
 
-def check_settings(settings, secrets, release, host, names=("slurm_conf_settings", "secret_settings")):
+def check_settings(settings, secrets, release, host, variable="slurm_conf_settings"):
     """Judge the settings asked for.
 
     :param settings: what the user gave, of whatever type
     :param secrets: the same for secret keys
-    :param names: the variables they came from
+    :param variable: the variable that they came from, for messages
     :returns: (list of (key, value in the form of slurm_conf, None to remove), findings)
     """
     out = Findings(host)
     wanted, seen = [], {}
-    for given, variable, secret in ((settings, names[0], False), (secrets, names[1], True)):
+    for given, secret in ((settings, False), (secrets, True)):
         if not isinstance(given, dict):
             out.add("conf_value", "error", "%s is no mapping of keys to values" % variable, "write it as KEY: value, one a line")
             continue
         for key in sorted(given, key=finding.to_text):
             name = u"%s.%s" % (variable, finding.to_text(key))
-            problem = _key_problem(finding.to_text(key), release, secret, names)
+            problem = _key_problem(finding.to_text(key), release, secret)
             if problem:
                 out.add("conf_unknown_key", "error", u"%s: %s" % (name, problem[0]), problem[1])
                 continue
@@ -201,7 +201,7 @@ def _writing_order(pair):
     return (order.index(pair[0]) if pair[0] in order else len(order), pair[0])
 
 
-def _key_problem(key, release, secret, names):
+def _key_problem(key, release, secret):
     """Why a key cannot be set, and what to do: None when it can."""
     kind = keys.kind(key, release)
     if keys.is_record(key) or key.lower() == "include":
@@ -209,9 +209,9 @@ def _key_problem(key, release, secret, names):
     if kind in ("-", "ignored", "refused"):
         return _unknown(key, kind, release)
     if keys.is_secret(key) and not secret:
-        return "is a secret", "pass it as %s of the module, which is never shown or logged" % names[1]
+        return "is a secret", "pass it to the module as secret_settings, which are never shown or logged"
     if secret and not keys.is_secret(key):
-        return "is no secret", "pass it as settings of the module"
+        return "is no secret", "pass it to the module as settings"
     return None
 
 

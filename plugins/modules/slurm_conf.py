@@ -60,6 +60,12 @@ options:
     description: Report what is wrong with the file, with O(settings) applied, and write nothing.
     type: bool
     default: false
+  contents_from:
+    description:
+      - Where files are read from that are not in their place, for example slurm.conf as a snapshot keeps it.
+      - Only together with O(lint_only), to know whether the present Slurm would take them.
+    type: dict
+    default: {}
   host:
     description: Name of the host in changes and findings.
     type: str
@@ -139,13 +145,17 @@ PROOF_TIMEOUT = 30
 class Reader:
     """Reads each file once, so that all of the module works on the same state. Paths are text of slurm_conf."""
 
-    def __init__(self):
+    def __init__(self, elsewhere):
+        """
+        :param elsewhere: {path: where its content is read from instead}
+        """
         self.contents = {}
+        self.elsewhere = dict((slurm_conf.stored(u"%s" % path), slurm_conf.stored(u"%s" % place)) for path, place in elsewhere.items())
 
     def __call__(self, path):
         if path not in self.contents:
             try:
-                self.contents[path] = loaders.read_bytes(slurm_conf.to_bytes(path))
+                self.contents[path] = loaders.read_bytes(slurm_conf.to_bytes(self.elsewhere.get(path, path)))
             except (OSError, IOError):
                 self.contents[path] = None
         return self.contents[path]
@@ -157,7 +167,8 @@ def look_at_host(module, conf):
     places = conf.value("PluginDir") or slurm_conf.stored(module.params["plugin_dir"] or u"")
     plugin_dirs = [path for path in slurm_conf.to_bytes(places).split(b":") if os.path.isdir(path)]
     plugins = set(name.decode("latin-1") for path in plugin_dirs for name in os.listdir(path)) if plugin_dirs else None
-    modes = dict((path, stat.S_IMODE(os.stat(slurm_conf.to_bytes(path)).st_mode)) for path in conf.paths)
+    present = [path for path in conf.paths if os.path.exists(slurm_conf.to_bytes(path))]
+    modes = dict((path, stat.S_IMODE(os.stat(slurm_conf.to_bytes(path)).st_mode)) for path in present)
     log_dir = slurm_conf_lint.job_completion_dir(conf)
     absent = [log_dir] if controller and not os.path.isdir(slurm_conf.to_bytes(log_dir)) else []
     state_dir = look_at_state_dir(slurm_conf.to_bytes(slurm_conf_lint.state_location(conf))) if controller else None
@@ -179,7 +190,7 @@ def look_at_state_dir(path):
 
 def parse_test(module, conf):
     """What scontrol says of a configuration: (rc, output with the real file names, timed out)."""
-    folder = tempfile.mkdtemp(dir=module.tmpdir)
+    folder = tempfile.mkdtemp(prefix="hpcguard.")
     try:
         for name, text in slurm_conf.transplanted(conf, folder).items():
             descriptor = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -284,6 +295,7 @@ def main():
             "plugin_dir": {"type": "path"},
             "controller": {"type": "bool", "default": True},
             "lint_only": {"type": "bool", "default": False},
+            "contents_from": {"type": "dict", "default": {}},
             "host": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
@@ -297,6 +309,8 @@ def main():
         module.params["settings"] = dict(
             (key, slurm_conf.MASK if slurm_conf_keys.is_secret("%s" % key) else value) for key, value in settings.items()
         )
+    if module.params["contents_from"] and not module.params["lint_only"]:
+        module.fail_json(msg="contents_from goes with lint_only only")
     host = module.params["host"]
     release = tuple(slurm_layout.parse_version(module.params["version"])[1])
     if not release:
@@ -305,7 +319,7 @@ def main():
     wanted, findings = slurm_conf_lint.check_settings(settings, secrets, release, host)
     deferred = [key.lower() for key in module.params["defer_keys"]]
     wanted = [(key, value) for key, value in wanted if key.lower() not in deferred]
-    reader, path = Reader(), slurm_conf.stored(u"%s" % module.params["path"])
+    reader, path = Reader(module.params["contents_from"]), slurm_conf.stored(u"%s" % module.params["path"])
     if reader(path) is None:
         fail(module, findings + slurm_conf_lint.missing(path, host, os.path.lexists(slurm_conf.to_bytes(path))))
     conf = slurm_conf.parse(path, reader, release)
