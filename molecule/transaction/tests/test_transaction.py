@@ -198,7 +198,7 @@ def test_rollback_with_a_job_refuses_then_defers_then_completes(memory: State) -
 
 def test_two_rollouts_and_one_way_back_end_before_the_first(memory: State) -> None:
     cluster.succeed("deploy")
-    cluster.succeed("deploy", *settings(HealthCheckInterval=240), "-e", "patrol_interval=20min")
+    cluster.succeed("deploy", *settings(HealthCheckInterval=240), "-e", "patrol_interval=1200")
     assert cluster.config("HealthCheckInterval") == "240 sec"
     cluster.succeed("rollback")
     assert everything()["files"] == memory["legacy"]["files"]
