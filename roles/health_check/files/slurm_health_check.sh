@@ -48,6 +48,7 @@ die() { printf 'slurm_health_check: %s\n' "$*" >&2; exit 2; }
 
 # --- probes: each is run as `slurm_health_check.sh --probe NAME ARGUMENT` and prints why it fails, nothing when it is well
 
+# shellcheck disable=SC2329  # called by the name that --probe gives
 probe_writable() {
     local file
     file=$(mktemp "${1%/}/.slurm_health_check.XXXXXX" 2>/dev/null) || { echo "cannot create a file in $1"; return; }
@@ -55,8 +56,10 @@ probe_writable() {
     rm -f -- "$file" 2>/dev/null || echo "cannot remove a file in $1"
 }
 
+# shellcheck disable=SC2329
 probe_answers() { stat -f -- "$1" >/dev/null 2>&1 || echo "$1 is stale"; }
 
+# shellcheck disable=SC2329
 probe_usage() {
     local blocks free available files files_free used
     read -r blocks free available files files_free < <(stat -f -c '%b %f %a %c %d' -- "$1" 2>/dev/null) ||
@@ -72,11 +75,11 @@ probe_usage() {
     fi
 }
 
+# shellcheck disable=SC2329
 probe_munge() { munge -n 2>/dev/null | unmunge >/dev/null 2>&1 || echo 'no credential'; }
 
 if [[ ${1-} == --probe ]]; then
-    shift
-    "probe_$@"
+    "probe_$2" "${@:3}"
     exit 0
 fi
 
@@ -145,6 +148,7 @@ start() {
     started=$!
 }
 
+# shellcheck disable=SC2086  # the words of the line are wanted
 start_time() { local line; read -r line 2>/dev/null <"/proc/$1/stat" || return 1; line=${line##*) }; set -- $line; echo "${20}"; }
 
 # Zombies have ended; `kill -0` would still find them.
@@ -243,11 +247,10 @@ for index in "${!pids[@]}"; do
         fail "${names[index]}" "${subjects[index]} hangs"
         continue
     fi
-    wait "$pid" 2>/dev/null
-    if (($? != 0)); then
-        fail "${names[index]}" "${subjects[index]} gave no answer in time"
-    else
+    if wait "$pid" 2>/dev/null; then
         while IFS= read -r line; do fail "${names[index]}" "$line"; done <"$work/${keys[index]}.out"
+    else
+        fail "${names[index]}" "${subjects[index]} gave no answer in time"
     fi
 done
 
@@ -293,9 +296,10 @@ if [[ $verdict == pass ]]; then good_runs=$((good_runs + 1)) bad_runs=0; else ba
 # --- the node
 
 state='' reason='' reason_user=''
+state_field=' State=([A-Z_+*~#!%$@^-]+)'
 read_node() {
     ask "$1" scontrol -o show node "$node" || return 1
-    [[ $answer =~ \ State=([A-Z_+*~#!%$@^-]+) ]] || return 1
+    [[ $answer =~ $state_field ]] || return 1
     state=${BASH_REMATCH[1]}
     reason='' reason_user=''
     if [[ $answer == *' Reason='* ]]; then
@@ -339,6 +343,7 @@ if read_node "$SHOW_LIMIT"; then
         drain | update) update_node state=drain "reason=$wanted_reason" ;;
         undrain) update_node state=undrain ;;
     esac
+    # shellcheck disable=SC2181  # of whichever request it was
     if (($? != 0)); then
         # a request that timed out may have been applied all the same
         if read_node "$READ_BACK_LIMIT" && { [[ $action == undrain && $state != *DRAIN* ]] || [[ $reason == "$wanted_reason" && -n $reason ]]; }; then
