@@ -34,7 +34,7 @@ lint: setup             ## ruff, mypy, yamllint, ansible-lint, shellcheck, Pytho
 	mypy
 	yamllint .
 	ansible-lint
-	shellcheck $$(git grep -lE '^#!.*\b(ba|da)?sh\b')
+	shellcheck $$(git grep -lE '^#!.*\b(ba|da)?sh\b' -- ':!*.j2')
 	tests/tools/compat
 
 unit: setup             ## pure functions over recorded text
