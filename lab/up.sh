@@ -110,7 +110,7 @@ until_true() {  # SECONDS COMMAND...
 # What was done by hand when the cluster was installed: database, accounting, then the daemons for ever after.
 first_start_controller() {
     on "$CONTROLLER" bash -eu <<'X'
-until_true() { end=$((SECONDS + 40)); until "$@" >/dev/null 2>&1; do ((SECONDS < end)) || { "$@"; exit 1; }; sleep 0.1; done; }
+until_true() { end=$((SECONDS + 120)); until "$@" >/dev/null 2>&1; do ((SECONDS < end)) || { "$@"; exit 1; }; sleep 0.1; done; }
 until_true mariadb -e 'select 1'
 mariadb -e "create database if not exists slurm_acct_db; create user if not exists slurm@localhost identified by 'slurm'; grant all on slurm_acct_db.* to slurm@localhost"
 systemctl restart slurmdbd
@@ -148,6 +148,6 @@ step "lay the files of four hosts" create
 step "boot them" side_by_side boot "${HOSTS[@]}"
 step "start database, accounting and slurmctld" first_start_controller
 step "start slurmd on the nodes" side_by_side first_start_node "${NODES[@]}"
-step "wait until all nodes are idle" until_true 40 all_idle
+step "wait until all nodes are idle" until_true 120 all_idle
 step "start the patrol" start_patrol
 say "the legacy cluster is up after $((EPOCHSECONDS - began)) s: podman exec ${PREFIX}$CONTROLLER sinfo"
