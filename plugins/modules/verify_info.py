@@ -278,7 +278,7 @@ class Controller:
         slurmctld = show("slurmctld.service")
         now, uptime = time.time(), loaders.now()
         probe = checklist.needs_probe(config, self.params["settings"])
-        recorded = self.recorded_steps(slurmctld, nodes) if probe else {"rows": []}
+        recorded = self.recorded_steps(slurmctld) if probe else {"rows": []}
         keys = set(SHOWN_KEYS).union(self.params["settings"])
         return {
             "release": self.params["release"],
@@ -307,11 +307,13 @@ class Controller:
         done = self.ask("sacctmgr", "-n", "-P", "show", "cluster", "format=cluster")
         return {"rc": done.rc, "out": done.out[:1000], "err": done.err[:1000], "listed": bool(cluster) and cluster in done.out.split()}
 
-    def recorded_steps(self, slurmctld, nodes):
-        """Steps begun since the youngest daemon's start whose memory was sampled."""
+    def recorded_steps(self, slurmctld):
+        """Steps whose memory was sampled, begun since slurmctld's start.
+
+        The setting cannot change without that start, so a slurmd that was restarted later asks for no new proof.
+        """
         since = max(epoch_of(slurmctld.get("ExecMainStartTimestamp", "")), time.time() - STEPS_SINCE)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
-        stamp = max([stamp] + [node["slurmd_start_time"].split(".")[0] for node in nodes])
         done = self.ask("sacct", "-n", "-P", "-a", "-S", stamp, "-o", "JobID,Start,State,MaxRSS")
         return {"since": stamp, "rc": done.rc, "rows": checklist.recorded_steps(done.out, stamp)[:3]}
 
