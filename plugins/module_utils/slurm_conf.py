@@ -428,8 +428,9 @@ def _anchor(conf, key):
             return by_key[name.lower()], True
     if kin and kin[-1][0]:
         return kin[-1][2], True
-    records = [line for line in lines if line.kind == "pair" and keys.is_record(line.key) and line.key.lower() != "slurmctldhost"]
-    early = [line for line in settings if not records or line.start < records[0].start]
+    hosts = [line for line in lines if line.kind == "pair" and line.key.lower() == "slurmctldhost"]
+    records = [line for line in lines if line.kind == "pair" and line not in settings and line not in hosts]
+    early = [line for line in lines if line in settings + hosts and not (records and line.start > records[0].start)]
     places = early or settings or [line for line in lines if line.kind == "include"]
     if places:
         return places[-1], True
