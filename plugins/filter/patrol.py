@@ -15,7 +15,9 @@ PACKAGE = "slurmguard"
 def patrol_library(names: Iterable[str], folder: str) -> list[dict[str, str]]:
     """Files of the package ``slurmguard`` under *folder*, for the module host_files."""
     files = [{"path": f"{folder}/{PACKAGE}/__init__.py", "content": ""}]
-    files += [{"path": f"{folder}/{PACKAGE}/{name}.py", "content": (MODULE_UTILS / f"{name}.py").read_text(encoding="utf-8")} for name in names]
+    files += [
+        {"path": f"{folder}/{PACKAGE}/{name}.py", "content": (MODULE_UTILS / f"{name}.py").read_text(encoding="utf-8")} for name in names
+    ]
     return [{**one, "reason": "the patrol's library"} for one in files]
 
 

@@ -38,7 +38,6 @@ TITLES = {
 }
 
 
-
 class PluginKey:
     """A key that names plugins: their type, whether it takes a list, and whether the name alone is understood too."""
 
@@ -325,7 +324,7 @@ def lint(conf, host, asked=None):
     :param host: a :class:`Host`
     :param asked: {key that the caller sets: variable that asks for it}; for these keys only what does as asked is good enough
     """
-    out = Findings(host.name, conf, dict((key.lower(), name) for key, name in (asked or {}).items()))
+    out = Findings(host.name, conf, {key.lower(): name for key, name in (asked or {}).items()})
     for line in conf.lines:
         _LINE_CHECKS[line.kind](conf, line, out)
     needed = (("ClusterName", conf.value("ClusterName")), ("SlurmctldHost", conf.value("SlurmctldHost") or conf.value("ControlMachine")))
@@ -445,7 +444,8 @@ def _check_record(conf, line, out):
             if problem:
                 out.add("conf_value", "error", u"%s: %s" % (key, problem[0]), problem[1], line)
     if rest.strip(slurm_conf.BLANKS):
-        out.add("conf_syntax", "error", u"Slurm cannot read the line from here on: %s" % slurm_conf.readable(rest.strip(slurm_conf.BLANKS)[:60]),
+        unread = slurm_conf.readable(rest.strip(slurm_conf.BLANKS)[:60])
+        out.add("conf_syntax", "error", u"Slurm cannot read the line from here on: %s" % unread,
                 "write KEY=value, values with blanks in double quotes", line)
 
 
@@ -457,7 +457,8 @@ def _duplicates(conf, out):
         lines = conf.occurrences(key)
         if len(lines) > 1 and keys.kind(key, conf.release) != "list":
             others = u", ".join(u"%s:%d" % (shown_path(line.path), line.number) for line in lines[:-1])
-            out.add("conf_duplicate", "warning", u"%s is set %d times; the last line counts, the others (%s) do not" % (key, len(lines), others),
+            out.add("conf_duplicate", "warning",
+                    u"%s is set %d times; the last line counts, the others (%s) do not" % (key, len(lines), others),
                     "remove the others", lines[-1])
 
 
@@ -519,7 +520,8 @@ def _memory(conf, out):
     if small and amount != keys.NUMBERS["uint64"]:
         where = "every node" if len(small) == len(nodes) else slurm_conf.readable(u", ".join(small[:5]))
         out.about("conf_conflict", "error" if len(small) == len(nodes) else "warning", key,
-                  u"%d is more than RealMemory of %s (1 where it is not set): no job that leaves its memory open can run there" % (amount, where),
+                  u"%d is more than RealMemory of %s (1 where it is not set): "
+                  u"no job that leaves its memory open can run there" % (amount, where),
                   "set RealMemory on the NodeName lines, or a smaller DefMemPerCPU")
     _overriding(conf, key, out)
 
@@ -538,7 +540,7 @@ def _nodes(conf):
     """(name, RealMemory) of each NodeName line; what NodeName=DEFAULT says holds for the lines below it."""
     default = 1
     for line in conf.occurrences("NodeName"):
-        given = dict((key.lower(), value) for key, value in line.attributes()[0])
+        given = {key.lower(): value for key, value in line.attributes()[0]}
         memory = slurm_conf.number(given["realmemory"], "uint64") if "realmemory" in given else None
         memory = default if memory is None else memory
         if line.value.upper() == u"DEFAULT":
@@ -604,7 +606,8 @@ def _state_dir(conf, state, out):
     elif state["free_bytes"] < 1 << 20 or state["free_inodes"] == 0:
         problem = "is full", "free some space first: slurmctld could not save the queue"
     elif not state["has_state"]:
-        problem = "holds no state of slurmctld (no file clustername): its file system is not mounted, or it is not the one in use", "mount it"
+        cause = "holds no state of slurmctld (no file clustername): its file system is not mounted, or it is not the one in use"
+        problem = cause, "mount it"
     if problem:
         out.add("conf_state_dir", "error", u"StateSaveLocation %s %s; a restart of slurmctld could lose the queue" % (path, problem[0]),
                 problem[1], lines[-1] if lines else None, conf.path)
@@ -628,9 +631,11 @@ def proof(rc, output, timed_out, before, host, path):
     said = complaints(output)
     fresh = [line for line in said if line not in before]
     if timed_out:
-        out.add("conf_proof", "error", "scontrol did not finish reading the file", "look at what it waits for: an included file, a name service", path=path)
+        out.add("conf_proof", "error",
+                "scontrol did not finish reading the file", "look at what it waits for: an included file, a name service", path=path)
     elif rc != 0 and not fresh:
-        out.add("conf_proof", "error", "scontrol refuses the file: %s" % (" / ".join(said) or "it says nothing"), "see slurm.conf(5)", path=path)
+        out.add("conf_proof", "error",
+                "scontrol refuses the file: %s" % (" / ".join(said) or "it says nothing"), "see slurm.conf(5)", path=path)
     for line in fresh:
         out.add("conf_proof", "error", "scontrol says: %s" % line, "see slurm.conf(5) on the key it names", path=path)
     if rc == 0:

@@ -131,6 +131,7 @@ import stat
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils import (
     loaders,
     slurm_conf,
@@ -150,7 +151,7 @@ class Reader:
         :param elsewhere: {path: where its content is read from instead}
         """
         self.contents = {}
-        self.elsewhere = dict((slurm_conf.stored(u"%s" % path), slurm_conf.stored(u"%s" % place)) for path, place in elsewhere.items())
+        self.elsewhere = {slurm_conf.stored(u"%s" % path): slurm_conf.stored(u"%s" % place) for path, place in elsewhere.items()}
 
     def __call__(self, path):
         if path not in self.contents:
@@ -166,9 +167,9 @@ def look_at_host(module, conf):
     controller = module.params["controller"]
     places = conf.value("PluginDir") or slurm_conf.stored(module.params["plugin_dir"] or u"")
     plugin_dirs = [path for path in slurm_conf.to_bytes(places).split(b":") if os.path.isdir(path)]
-    plugins = set(name.decode("latin-1") for path in plugin_dirs for name in os.listdir(path)) if plugin_dirs else None
+    plugins = {name.decode("latin-1") for path in plugin_dirs for name in os.listdir(path)} if plugin_dirs else None
     present = [path for path in conf.paths if os.path.exists(slurm_conf.to_bytes(path))]
-    modes = dict((path, stat.S_IMODE(os.stat(slurm_conf.to_bytes(path)).st_mode)) for path in present)
+    modes = {path: stat.S_IMODE(os.stat(slurm_conf.to_bytes(path)).st_mode) for path in present}
     log_dir = slurm_conf_lint.job_completion_dir(conf)
     absent = [log_dir] if controller and not os.path.isdir(slurm_conf.to_bytes(log_dir)) else []
     state_dir = look_at_state_dir(slurm_conf.to_bytes(slurm_conf_lint.state_location(conf))) if controller else None
@@ -272,7 +273,7 @@ def change(host, edit, release):
 
 
 def masked(values):
-    return dict((key, slurm_conf.masked_value(key, value)) for key, value in values.items())
+    return {key: slurm_conf.masked_value(key, value) for key, value in values.items()}
 
 
 def fail(module, findings):
@@ -306,9 +307,9 @@ def main():
     module.no_log_values.clear()
     module.params["secret_settings"] = dict.fromkeys(secrets, slurm_conf.MASK)
     if isinstance(settings, dict):
-        module.params["settings"] = dict(
-            (key, slurm_conf.MASK if slurm_conf_keys.is_secret("%s" % key) else value) for key, value in settings.items()
-        )
+        module.params["settings"] = {
+            key: slurm_conf.MASK if slurm_conf_keys.is_secret("%s" % key) else value for key, value in settings.items()
+        }
     if module.params["contents_from"] and not module.params["lint_only"]:
         module.fail_json(msg="contents_from goes with lint_only only")
     host = module.params["host"]
@@ -324,7 +325,7 @@ def main():
         fail(module, findings + slurm_conf_lint.missing(path, host, os.path.lexists(slurm_conf.to_bytes(path))))
     conf = slurm_conf.parse(path, reader, release)
     candidate, edits, refused = slurm_conf_lint.try_plan(conf, wanted, host)
-    asked = dict((key, "slurm_conf_settings." + key) for key, _value in wanted)
+    asked = {key: "slurm_conf_settings." + key for key, _value in wanted}
     findings += refused + slurm_conf_lint.lint(candidate, look_at_host(module, candidate), asked)
     fail(module, findings)
     findings += prove(module, conf, candidate)

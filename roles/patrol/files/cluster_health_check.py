@@ -25,7 +25,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "lib", "hpcguard"))
 sys.dont_write_bytecode = True
 
-from slurmguard import finding, loaders, node_policy, scontrol_text  # noqa: E402
+from slurmguard import finding, loaders, node_policy, scontrol_text
 
 # What is asked of a node in one SSH call. Fixed text: nothing of the cluster's goes into it.
 LOOK = (
@@ -95,7 +95,7 @@ class Patrol:
         for thread in threads:
             thread.join(max(0.1, deadline + SSH_LIMIT - loaders.now()))
         late = {"problem": "no answer in time", "hold": False, "munge": {}, "slurmd": {}, "credential": False}
-        return dict((node["name"], seen.get(node["name"], late)) for node in nodes)
+        return {node["name"]: seen.get(node["name"], late) for node in nodes}
 
     def fix(self, node, action):
         done = self.ssh(node, FIXES[action])
@@ -134,7 +134,7 @@ class Patrol:
                 self.fix(node, action)
         # one reconfigure a round: nodes that are well, or have just been repaired, register anew
         self.reconfigure([node for node, _action in chosen])
-        again = dict((node["name"], node) for node in self.nodes())
+        again = {node["name"]: node for node in self.nodes()}
         for node, action in chosen:
             if action == node_policy.RECONFIGURE:
                 late, chinese, english = node_policy.after_reconfigure(again[node["name"]], looked[node["name"]])
