@@ -11,4 +11,5 @@ for host in "${HOSTS[@]}"; do
     ! mountpoint -q "$STATE/$host/root" || umount "$STATE/$host/root"
 done
 ! podman network exists "$NETWORK" || podman network rm "$NETWORK" >/dev/null
-rm -rf --one-file-system "$STATE"
+# Ansible may be closing its connections at this moment: a late entry in ssh/ is no failure.
+rm -rf --one-file-system "$STATE" || [[ $(ls -A "$STATE") == ssh ]]

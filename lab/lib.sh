@@ -26,7 +26,9 @@ step() {
     local text=$1 log from tenths; shift
     log=$(mktemp); from=${EPOCHREALTIME/[.,]/}
     say "$text ..."
-    if ! "$@" >"$log" 2>&1 </dev/null; then
+    # In the background, since `set -e` has no effect in what `if` runs.
+    "$@" >"$log" 2>&1 </dev/null &
+    if ! wait $!; then
         tail -n 60 "$log" >&2
         rm -f "$log"
         die "$text: failed"
