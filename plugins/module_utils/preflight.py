@@ -72,7 +72,9 @@ def host_problems(host, fact, needs_slurmd):
         found.append(
             problem(
                 host,
-                "neither a slurm.conf nor a configuration server was found",
+                "%s does not exist" % fact["conf"]["given"]
+                if fact["conf"].get("given")
+                else "neither a slurm.conf nor a configuration server was found",
                 "set cluster_conf_path to the slurm.conf that the daemons use",
                 "未找到 slurm.conf",
                 "no slurm.conf",

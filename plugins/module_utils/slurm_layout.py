@@ -90,9 +90,9 @@ def candidate_dirs(given, exec_starts):
     return unique
 
 
-def candidate_confs(given, argv, environment, bin_dir):
+def candidate_confs(argv, environment, bin_dir):
     """Paths at which a daemon of this host would read its slurm.conf, in Slurm's own order."""
-    paths = [given, option(argv, "f", "conf"), environment.get("SLURM_CONF"), "/etc/slurm/slurm.conf"]
+    paths = [option(argv, "f", "conf"), environment.get("SLURM_CONF"), "/etc/slurm/slurm.conf"]
     if bin_dir:
         paths.append(os.path.join(os.path.dirname(bin_dir), "etc", "slurm.conf"))
     paths += [os.path.join(prefix, "etc", "slurm.conf") for prefix in USUAL_PREFIXES]

@@ -163,13 +163,15 @@ def look_at_conf(given, units, programs, controller):
     cache = os.path.realpath("/run/slurm/conf") if os.path.islink("/run/slurm/conf") else None
     daemon = "slurmctld" if controller else "slurmd"
     bin_dir = os.path.dirname(programs["scontrol"]) if programs["scontrol"] else None
-    paths = slurm_layout.candidate_confs(given, daemon_argv(units[daemon]), units[daemon]["environment"], bin_dir)
+    # what the operator names counts, also when it is not there: preflight refuses it then
+    paths = [given] if given else slurm_layout.candidate_confs(daemon_argv(units[daemon]), units[daemon]["environment"], bin_dir)
     path = next((os.path.realpath(name) for name in paths if os.path.exists(name)), None)
     configless = not controller and (servers or (cache and not path))
     return {
         "mode": "configless" if configless else ("local" if path else "none"),
         # a slurm.conf left over on a configless node is read by client commands only (cases.md 24)
         "path": None if configless else path,
+        "given": given,
         "left_over": path if configless else None,
         "servers": servers,
         "cache_dir": cache,

@@ -115,3 +115,8 @@ def test_the_list_is_numbered_and_gives_place_cause_and_remedy() -> None:
         "   cause:  why",
         "   remedy: what to do",
     ]
+
+
+def test_a_slurm_conf_that_the_operator_names_and_is_not_there_is_named() -> None:
+    (found,) = preflight.host_problems("c1", host(conf={"mode": "none", "given": "/nowhere/slurm.conf"}), False)
+    assert "/nowhere/slurm.conf" in found["cause"]

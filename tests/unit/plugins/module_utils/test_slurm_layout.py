@@ -62,7 +62,7 @@ def test_programs_are_looked_for_beside_the_daemon_first() -> None:
 
 
 def test_confs_in_the_order_in_which_slurm_looks() -> None:
-    paths = slurm_layout.candidate_confs(None, ["slurmctld", "-f", "/x.conf"], {"SLURM_CONF": "/y.conf"}, "/opt/s/bin")
+    paths = slurm_layout.candidate_confs(["slurmctld", "-f", "/x.conf"], {"SLURM_CONF": "/y.conf"}, "/opt/s/bin")
     assert paths[:4] == ["/x.conf", "/y.conf", "/etc/slurm/slurm.conf", "/opt/s/etc/slurm.conf"]
 
 
