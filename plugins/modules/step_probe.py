@@ -124,7 +124,7 @@ class Probe:
         done = self.ask("sbatch", list(OPTIONS) + where, stdin=JOB)
         words = done.out.strip().split(";")[0].split()
         if done.rc != 0 or not words or not words[-1].isdigit():
-            return "the probe job was refused (root may not run jobs here?): %s" % (done.err or done.out).strip()[:300]
+            return "no probe job could be submitted (a site may forbid jobs of root): %s" % (done.err or done.out).strip()[:300]
         self.job = words[-1]
         return ""
 

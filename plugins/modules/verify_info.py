@@ -200,7 +200,7 @@ def look_at_heartbeat(params, started, conf):
 def look_at_conf(path, release):
     """Digests of a slurm.conf with all that it includes, and what it says of the health check."""
     conf = slurm_conf.parse(path, loaders.read_bytes, release) if path else slurm_conf.Conf(path, release)
-    values = {key: conf.value(key) for key in checklist.HEALTH_KEYS}
+    values = {key: conf.value(key) for key in checklist.HEALTH_KEYS + ("ClusterName",)}
     return {
         "path": path,
         "files": {name: digest_of(name) for name in conf.paths},
@@ -277,6 +277,7 @@ class Controller:
         timer = show("slurm-cluster-health.timer")
         slurmctld = show("slurmctld.service")
         now, uptime = time.time(), loaders.now()
+        conf = look_at_conf(self.params["conf"].get("path"), self.params["release"])
         probe = checklist.needs_probe(config, self.params["settings"])
         recorded = self.recorded_steps(slurmctld) if probe else {"rows": []}
         keys = set(SHOWN_KEYS).union(self.params["settings"])
@@ -291,21 +292,23 @@ class Controller:
                 "values": {key: value for key, value in config.items() if key in keys},
             },
             "controllers": len([key for key in config if key.startswith("SlurmctldHost[")]) or 1,
-            "conf": look_at_conf(self.params["conf"].get("path"), self.params["release"]),
+            "conf": conf,
             "nodes": {"rc": listed.rc, "err": listed.err[:1000], "list": nodes},
             "slurmctld": slurmctld,
             "slurmdbd": show("slurmdbd.service"),
             "timer": timer,
             "service": show("slurm-cluster-health.service"),
             "next_elapse": checklist.next_elapse(timer, now, uptime, epoch_of),
-            "accounting": self.accounting(config.get("ClusterName", "")),
+            "accounting": self.accounting(config.get("ClusterName") or conf["values"].get("ClusterName", "")),
             "recorded": recorded,
             "needs_probe": probe and not recorded["rows"],
         }
 
     def accounting(self, cluster):
+        """Whether slurmdbd answers and knows the cluster; it keeps names in lower case."""
         done = self.ask("sacctmgr", "-n", "-P", "show", "cluster", "format=cluster")
-        return {"rc": done.rc, "out": done.out[:1000], "err": done.err[:1000], "listed": bool(cluster) and cluster in done.out.split()}
+        listed = cluster.lower() in done.out.lower().split()
+        return {"rc": done.rc, "out": done.out[:1000], "err": done.err[:1000], "listed": listed}
 
     def recorded_steps(self, slurmctld):
         """Steps whose memory was sampled, begun since slurmctld's start.

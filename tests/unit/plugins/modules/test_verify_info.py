@@ -17,7 +17,9 @@ from ansible_collections.hpcguard.slurm.plugins.modules import verify_info as mo
 from .conftest import Run
 
 SCRIPT = '#!/bin/sh\n[ "$(env | grep -c SLURMD_NODENAME=n1)" = 1 ] || exit 3\n[ "$#$1" = 1--dry-run ] || exit 4\necho "HealthCheck 通过"\n'
-CONF = "SlurmctldHost=c1\nhealthcheckinterval=600\nHealthCheckInterval=300 # 秒\n#HealthCheckProgram=/x\nInclude site.conf\n"
+CONF = (
+    "SlurmctldHost=c1\nClusterName=hpc\nhealthcheckinterval=600\nHealthCheckInterval=300 # 秒\n#HealthCheckProgram=/x\nInclude site.conf\n"
+)
 
 
 class Host:
@@ -124,7 +126,7 @@ def test_the_settings_of_the_file_are_read_as_slurm_reads_them(run_module: Run, 
     """S53 S54: comments and superseded lines do not count, included files do."""
     host.write_beat(30)
     conf = host.look(run_module)["conf"]
-    assert conf["values"] == {"HealthCheckInterval": "300"}
+    assert conf["values"] == {"HealthCheckInterval": "300", "ClusterName": "hpc"}
     assert sorted(pathlib.Path(path).name for path in conf["files"]) == ["site.conf", "slurm.conf"]
     assert conf["files"][str(host.root / "slurm.conf")] == hashlib.sha256(CONF.encode()).hexdigest()
 
@@ -222,7 +224,9 @@ Slurmctld(primary) at c1 is UP
 """
 
 
-def look_at_controller(run: Run, monkeypatch: pytest.MonkeyPatch, answers: dict[str, loaders.Result]) -> tuple[t.Any, list[list[str]]]:
+def look_at_controller(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answers: dict[str, loaders.Result], conf: dict[str, str] | None = None
+) -> tuple[t.Any, list[list[str]]]:
     asked: list[list[str]] = []
 
     def scontrol(program: str, args: t.Iterable[str], timeout: float, conf: str | None = None) -> loaders.Result:
@@ -234,7 +238,8 @@ def look_at_controller(run: Run, monkeypatch: pytest.MonkeyPatch, answers: dict[
     monkeypatch.setattr(loaders, "systemctl_show", lambda unit, properties=None: {"LoadState": "loaded"})
     programs = {name: f"/s/{name}" for name in ("scontrol", "sacct", "sacctmgr")}
     settings = {"JobAcctGatherType": "jobacct_gather/cgroup", "ReturnToService": 2}
-    return run("verify_info", part="controller", programs=programs, release=[22, 5], settings=settings)["evidence"], asked
+    result = run("verify_info", part="controller", programs=programs, conf=conf or {}, release=[22, 5], settings=settings)
+    return result["evidence"], asked
 
 
 NODES = loaders.Result(0, "NodeName=n1 State=IDLE SlurmdStartTime=2099-01-01T00:00:00\nNodeName=n2 State=IDLE SlurmdStartTime=None\n")
@@ -262,6 +267,19 @@ def test_a_silent_controller_is_asked_for_nothing_more(run_module: Run, monkeypa
     seen, asked = look_at_controller(run_module, monkeypatch, {})
     assert (seen["config"]["rc"], seen["nodes"]["rc"], seen["needs_probe"]) == (1, 1, False)
     assert "sacct" not in [words[0] for words in asked]
+
+
+@pytest.mark.parametrize(("shown", "listed"), [(CONFIG, "other\nhpc\n"), (CONFIG.replace("= hpc", "= HPC"), "hpc\n"), ("", "hpc\n")])
+def test_the_cluster_is_looked_for_by_its_name(
+    run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, shown: str, listed: str
+) -> None:
+    """Also while slurmctld is away: then slurm.conf says the name."""
+    (tmp_path / "slurm.conf").write_text(CONF, encoding="utf-8")
+    answers = {"scontrol show config": loaders.Result(0 if shown else 1, shown), "sacctmgr": loaders.Result(0, listed)}
+    conf = {"path": str(tmp_path / "slurm.conf")}
+    assert look_at_controller(run_module, monkeypatch, answers, conf)[0]["accounting"]["listed"] is True
+    answers["sacctmgr"] = loaders.Result(0, "hpc2\n")
+    assert look_at_controller(run_module, monkeypatch, answers, conf)[0]["accounting"]["listed"] is False
 
 
 def test_a_controller_without_slurms_programs(run_module: Run) -> None:
