@@ -8,6 +8,8 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible.errors import AnsibleFilterError
+
 from ansible_collections.hpcguard.slurm.plugins.module_utils.checklist import KEYS
 
 Vars = c.Mapping[str, t.Any]
@@ -32,6 +34,8 @@ def verify_crash_host(controllers: Vars, hostvars: c.Mapping[str, Vars], compute
     :returns: empty when no host is fit
     """
     if preferred:
+        if preferred not in computes:
+            raise AnsibleFilterError(f"verify_crash_test_node: {preferred} is no compute host of this run")
         return preferred
     nodes: list[Vars] = next(
         (one["evidence"]["nodes"]["list"] for one in controllers.get("results", []) if "nodes" in one.get("evidence", {})), []

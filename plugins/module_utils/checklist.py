@@ -313,10 +313,13 @@ def _script_passes(seen, wanted):
 
 def _has_run(seen, wanted):
     interval = int(wanted["settings"].get("HealthCheckInterval") or 0)
+    states = [word for word in _words(wanted["settings"].get("HealthCheckNodeState")) if word not in ("", "any", "cycle")]
 
     def check(ev, want, host):
         if not interval:
             return host_result("skip", "HealthCheckInterval is not wanted")
+        if "reboot_only" in states:
+            return host_result("skip", "HealthCheckNodeState=REBOOT_ONLY: it runs after a reboot only")
         beat, path = heartbeat((ev["heartbeat"] or {}).get("text")), want["heartbeat"]
         age = ev["now"] - beat["epoch"]
         remedy = "on the node: systemctl status slurmd munge; slurmctld starts the check, so see also: scontrol ping"
@@ -331,7 +334,8 @@ def _has_run(seen, wanted):
         if age < -CLOCK_SLACK:
             why = "the last run lies %d s in the future" % -age
             return host_result("fail", why, shown, "set the clock of the node right (chronyc tracking)")
-        if age > 2 * interval + 120:
+        # a node that is in none of the wanted states is not checked, however long
+        if age > 2 * interval + 120 and not states:
             return host_result("fail", "the last run was %s, due every %d s" % (_ago(age), interval), shown, remedy)
         if not ev["started"] or beat["epoch"] < ev["started"]:
             return host_result("fail", "no run since slurmd started, the last was %s" % _ago(age), shown, remedy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hpcguard.slurm.plugins.filter.verify import verify_crash_host, verify_settings
 
@@ -33,6 +34,8 @@ def test_an_idle_node_is_preferred_and_a_flagged_one_never_taken(states: dict[st
 
 def test_the_operators_choice_stands() -> None:
     assert verify_crash_host(controllers(n1="IDLE", n2="ALLOCATED"), {}, ["n1", "n2"], "n2") == "n2"
+    with pytest.raises(AnsibleFilterError, match="n9 is no compute host"):
+        verify_crash_host(controllers(n1="IDLE"), {}, ["n1", "n2"], "n9")
 
 
 def test_a_host_that_did_not_answer_or_is_not_in_this_run_is_not_taken() -> None:

@@ -455,6 +455,16 @@ def test_settings_that_the_site_does_not_want_are_skipped() -> None:
     assert items[2]["verdict"] == "pass"
 
 
+@pytest.mark.parametrize(
+    ("state", "verdict"), [("IDLE", "pass"), ("IDLE,CYCLE", "pass"), ("START_ONLY", "pass"), ("REBOOT_ONLY", "skip"), ("ANY,CYCLE", "fail")]
+)
+def test_a_node_in_none_of_the_wanted_states_is_not_checked_for_hours(state: str, verdict: str) -> None:
+    want = wanted()
+    want["settings"]["HealthCheckNodeState"] = state
+    assert judged(beat(7200), want)[5]["hosts"][NODE]["verdict"] == verdict
+    assert judged(beat(7200, started=60), want)[5]["hosts"][NODE]["verdict"] == ("skip" if verdict == "skip" else "fail")
+
+
 def test_a_setting_that_was_deferred_is_skipped_and_never_passed() -> None:
     """Running jobs made the rollout leave JobAcctGatherType for later; another wrong key beside it still fails."""
     want = {**wanted(), "deferred": ["JobAcctGatherType"]}
@@ -510,9 +520,7 @@ def test_a_backup_controller_forbids_restart_always_for_slurmctld() -> None:
     assert judged(both(two, of(master, "slurmctld", "Restart", to="on-failure")))[8]["hosts"][MASTER]["verdict"] == "pass"
 
 
-@pytest.mark.parametrize(
-    "reason", ["no node was free within 15 s (Resources)", "no probe job could be submitted: x", None]
-)
+@pytest.mark.parametrize("reason", ["no node was free within 15 s (Resources)", "no probe job could be submitted: x", None])
 def test_recording_that_could_not_be_proved_is_skipped(reason: str | None) -> None:
     def change(seen: Evidence) -> None:
         master(seen)["recorded"]["rows"] = []
