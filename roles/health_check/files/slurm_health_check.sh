@@ -4,38 +4,41 @@
 # slurm_health_check.sh [--dry-run | --list] [--config FILE] [--run-dir DIR]
 #
 # HealthCheckProgram of slurm.conf: checks this node, drains it under the tag HC: when a check fails, and takes back
-# its own drain after some good runs. Slurm itself does nothing on a failing exit code (slurm.conf(5)).
-# Exit status: 0 healthy, 1 unhealthy or the node's state could not be read, 2 the script itself is at fault.
+# its own drain after some good runs. Slurm itself does nothing about a failing exit code (slurm.conf(5)).
+# Exit status: 0 healthy, 1 unhealthy or the node's state could not be read or set, 2 the script itself is at fault.
 #
-# Nothing here may hang: every probe and every scontrol runs in a session of its own, is given a time, killed when the
-# time is over, and left behind when even SIGKILL does not end it. A probe that still hangs is not started again.
+# Nothing here may hang: whatever may is run in a session of its own, has a time, is killed when the time is over and
+# left behind when even SIGKILL does not end it. What still hangs from an earlier run is not started again.
+# Bash 4.2 and newer (EL7): with set -u, it takes "${empty[@]}" for an error.
 set -u
 
 # slurmd gives an environment of SLURMD_NODENAME and nothing else.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin
 LC_ALL=C
 LANGUAGE=
 export PATH LC_ALL LANGUAGE
 umask 022
 
 readonly TAG='HC:'
-readonly ROLLOUT_REASON='HC: rollout in progress'
+readonly ROLLOUT_REASON='HC: rollout in progress' # deploy.yml's, which takes it back itself
 readonly ALL_CHECKS='root_writable tmp_writable mounts dirs_writable memory disk munge'
-# Seconds. Together they stay below 20, whatever hangs.
-readonly PROBES_LIMIT=6 SHOW_LIMIT=4 UPDATE_LIMIT=4 READ_BACK_LIMIT=2 KILL_LIMIT=1
+# When each phase is over, in hundredths of a second from the start, whatever hangs. What a phase does not use, the
+# next one has. slurmd would kill the script after 60 s.
+readonly PROBES_UNTIL=500 READ_UNTIL=1000 UPDATE_UNTIL=1400 READ_BACK_UNTIL=1550 END=1650
+# How long to wait for what was killed.
+readonly KILL_GRACE=30
 
-self=${BASH_SOURCE[0]}
 config=/etc/hpcguard/health_check.conf
 run_dir=/run/hpcguard
 mode=run
 
-# Defaults of every setting; the settings file overrides them.
+# Every setting; the settings file has the values.
 HC_CHECKS=$ALL_CHECKS
 HC_TMP_DIR=/tmp
 HC_MOUNTS=()
 HC_WRITABLE_DIRS=()
 HC_MEMORY_MIN_MB=100
-HC_DISK_PATHS=(/)
+HC_DISK_PATHS=(/ /tmp)
 HC_DISK_MAX_PERCENT=90
 HC_INODE_MAX_PERCENT=90
 HC_DRAIN_AFTER=1
@@ -46,68 +49,34 @@ HC_TEXTFILE=
 
 die() { printf 'slurm_health_check: %s\n' "$*" >&2; exit 2; }
 
-# --- probes: each is run as `slurm_health_check.sh --probe NAME ARGUMENT` and prints why it fails, nothing when it is well
-
-# shellcheck disable=SC2329  # called by the name that --probe gives
-probe_writable() {
-    local file
-    file=$(mktemp "${1%/}/.slurm_health_check.XXXXXX" 2>/dev/null) || { echo "cannot create a file in $1"; return; }
-    echo probe 2>/dev/null >"$file" || echo "cannot write in $1"
-    rm -f -- "$file" 2>/dev/null || echo "cannot remove a file in $1"
-}
-
-# shellcheck disable=SC2329
-probe_answers() { stat -f -- "$1" >/dev/null 2>&1 || echo "$1 is stale"; }
-
-# shellcheck disable=SC2329
-probe_usage() {
-    local blocks free available files files_free used
-    read -r blocks free available files files_free < <(stat -f -c '%b %f %a %c %d' -- "$1" 2>/dev/null) ||
-        { echo "$1 cannot be looked at"; return; }
-    if ((blocks > 0)); then
-        used=$(((100 * (blocks - free) + blocks - free + available - 1) / (blocks - free + available > 0 ? blocks - free + available : 1)))
-        ((used < $2)) || echo "$1 $used% full"
-    fi
-    # file systems without a fixed number of inodes say 0
-    if ((files > 0)); then
-        used=$((100 * (files - files_free) / files))
-        ((used < $3)) || echo "$1 $used% inodes"
-    fi
-}
-
-# shellcheck disable=SC2329
-probe_munge() { munge -n 2>/dev/null | unmunge >/dev/null 2>&1 || echo 'no credential'; }
-
-if [[ ${1-} == --probe ]]; then
-    "probe_$2" "${@:3}"
-    exit 0
-fi
-
 # --- arguments and settings
 
 while (($#)); do
     case $1 in
         --dry-run) mode=dry ;;
         --list) mode=list ;;
-        --config) config=${2-}; shift ;;
-        --run-dir) run_dir=${2-}; shift ;;
+        --config | --run-dir)
+            (($# > 1)) || die "$1 needs a value"
+            if [[ $1 == --config ]]; then config=$2; else run_dir=$2; fi
+            shift
+            ;;
         *) die "unknown argument $1" ;;
     esac
     shift
 done
 
 # What root sources must be root's alone.
-if [[ -e $config ]]; then
-    read -r owner permissions < <(stat -L -c '%u %a' -- "$config") || die "$config cannot be read"
-    [[ $owner == "$EUID" && $((8#$permissions & 8#022)) == 0 ]] || die "$config is not root's, or others may write it"
-    # shellcheck source=/dev/null
-    . "$config" || die "$config is no valid settings file"
-fi
+read -r owner permissions < <(stat -L -c '%u %a' -- "$config" 2>/dev/null) || die "$config cannot be read"
+[[ $owner == 0 || $owner == "$EUID" ]] || die "$config is not root's"
+((!(8#$permissions & 8#022))) || die "$config may be written by others"
+# shellcheck source=/dev/null
+. "$config" || die "$config is no valid settings file"
+
 if [[ -n $HC_SLURM_BIN ]]; then PATH=$HC_SLURM_BIN:$PATH; fi
 if [[ -n $HC_SLURM_CONF ]]; then export SLURM_CONF=$HC_SLURM_CONF; fi
-node=${SLURMD_NODENAME:-$(uname -n)}
-node=${node%%.*}
-[[ $node =~ ^[A-Za-z0-9_-]+$ ]] || die 'SLURMD_NODENAME is no node name'
+short_name=$(uname -n)
+node=${SLURMD_NODENAME:-${short_name%%.*}}
+[[ $node =~ ^[A-Za-z0-9_.-]+$ ]] || die 'SLURMD_NODENAME is no node name'
 
 in_force() { [[ " $HC_CHECKS " == *" $1 "* ]]; }
 
@@ -117,149 +86,234 @@ applies() {
         mounts) ((${#HC_MOUNTS[@]} > 0)) ;;
         dirs_writable) ((${#HC_WRITABLE_DIRS[@]} > 0)) ;;
         disk) ((${#HC_DISK_PATHS[@]} > 0)) ;;
-        *) true ;;
     esac
 }
 
-if [[ $mode == list ]]; then
+list_checks() {
+    local check subject
     for check in $ALL_CHECKS; do
-        if applies "$check"; then echo "$check: on"; elif in_force "$check"; then echo "$check: skipped (nothing listed)"; else echo "$check: skipped (switched off)"; fi
+        if ! in_force "$check"; then echo "$check: skipped (switched off)"; continue; fi
+        if ! applies "$check"; then echo "$check: skipped (nothing to check is listed)"; continue; fi
+        case $check in
+            root_writable) subject=/ ;;
+            tmp_writable) subject=$HC_TMP_DIR ;;
+            mounts) subject=${HC_MOUNTS[*]} ;;
+            dirs_writable) subject=${HC_WRITABLE_DIRS[*]} ;;
+            memory) subject="at least $HC_MEMORY_MIN_MB MB available" ;;
+            disk) subject="${HC_DISK_PATHS[*]} below $HC_DISK_MAX_PERCENT%, inodes below $HC_INODE_MAX_PERCENT%" ;;
+            munge) subject='a credential made and read' ;;
+        esac
+        printf '%s: on (%s)\n' "$check" "$subject"
     done
-    exit 0
+}
+
+if [[ $mode == list ]]; then list_checks; exit 0; fi
+
+# --- one instance; a dry run neither waits for one nor keeps one away
+
+mkdir -p -- "$run_dir/hung" || die "$run_dir cannot be made"
+if [[ $mode == run ]]; then
+    exec 9>"$run_dir/health_check.lock" || die "$run_dir/health_check.lock cannot be opened"
+    flock -n 9 || { echo 'another run is under way'; exit 0; }
+    rm -rf -- "$run_dir"/run.* # of runs that were killed
 fi
-
-# --- one instance
-
-mkdir -p "$run_dir/hung" || die "$run_dir cannot be made"
-exec 9>"$run_dir/health_check.lock" || die "$run_dir/health_check.lock cannot be opened"
-flock -n 9 || { echo 'another run is under way'; exit 0; }
-work=$(mktemp -d "$run_dir/work.XXXXXX") || die "$run_dir cannot be written"
+work=$(mktemp -d "$run_dir/$mode.XXXXXX") || die "$run_dir cannot be written"
 trap 'rm -rf -- "$work"' EXIT
-clock() { read -r uptime _ </proc/uptime; echo "${uptime/./}"; } # hundredths of a second
-began=$(clock)
 
-# --- running something that may hang
+# --- running what may hang
 
-# start KEY COMMAND...: in a session of its own, holding neither the lock nor slurmd's pipes.
+clock() { local uptime; read -r uptime _ </proc/uptime; now=$((10#${uptime/./})); }
+clock
+readonly BEGAN=$now
+
+# start KEY COMMAND...: in the background, holding neither the lock nor slurmd's pipes. Its process id is in $started.
 start() {
     local key=$1
     shift
-    setsid "$@" </dev/null >"$work/$key.out" 2>"$work/$key.err" 9>&- &
+    setsid "$@" </dev/null >"$work/$key.out" 2>/dev/null 9>&- &
     started=$!
 }
 
-# shellcheck disable=SC2086  # the words of the line are wanted
-start_time() { local line; read -r line 2>/dev/null <"/proc/$1/stat" || return 1; line=${line##*) }; set -- $line; echo "${20}"; }
+# still_running PID...: those of our own children that have not ended, in $left
+still_running() {
+    local running pid
+    running=" $(jobs -rp) "
+    running=${running//$'\n'/ }
+    left=()
+    for pid in "$@"; do if [[ $running == *" $pid "* ]]; then left+=("$pid"); fi; done
+    ((${#left[@]} > 0))
+}
 
-# Zombies have ended; `kill -0` would still find them.
-alive() { local line; read -r line 2>/dev/null <"/proc/$1/stat" || return 1; line=${line##*) }; [[ ${line%% *} != [ZX] ]]; }
-
-# finish SECONDS PID...: wait until all have ended; kill what is left and give up on what survives that.
+# finish MARK PID...: wait for all of them, kill what is left at that time. What survives that is in $left.
 finish() {
-    local limit=$(($(clock) + $1 * 100)) pid left
+    local until=$((BEGAN + $1)) pid
     shift
-    while :; do
-        left=()
-        for pid in "$@"; do if alive "$pid"; then left+=("$pid"); fi; done
-        ((${#left[@]})) || return 0
-        (($(clock) < limit)) || break
+    while still_running "$@"; do
+        clock
+        if ((now >= until)); then break; fi
         sleep 0.05
     done
+    ((${#left[@]})) || return 0
     for pid in "${left[@]}"; do kill -KILL -- "-$pid" 2>/dev/null; done
-    limit=$(($(clock) + KILL_LIMIT * 100))
-    while (($(clock) < limit)); do
-        for pid in "${left[@]}"; do if alive "$pid"; then sleep 0.05; continue 2; fi; done
-        break
-    done
+    until=$((now + KILL_GRACE))
+    while still_running "$@" && clock && ((now < until)); do sleep 0.05; done
     return 1
 }
 
-# ask SECONDS COMMAND...: answer in $answer; fails when there is none in time or the command fails.
+# ask MARK COMMAND...: its answer in $answer; fails when the command does, or gives none in time
 ask() {
-    local limit=$1 pid
+    local mark=$1 pid
     shift
     answer=
     start ask "$@"
     pid=$started
-    finish "$limit" "$pid" || return 124
-    wait "$pid"
-    local rc=$?
+    finish "$mark" "$pid" || return 124
+    wait "$pid" || return
     answer=$(<"$work/ask.out")
-    return $rc
+}
+
+# start_time PID: together with the number it says which process is meant
+start_time() {
+    local line
+    read -r line 2>/dev/null <"/proc/$1/stat" || return
+    read -r -a line <<<"${line##*) }" # what follows the name begins with field 3
+    [[ ${line[0]} != [ZX] ]] && echo "${line[19]}"
 }
 
 # --- the checks
 
-failed=()  # "check detail"
-pids=() keys=() names=() subjects=()
+failed=() # "check detail (figure of this run)"
+pids=() keys=() checks=() kinds=() subjects=()
 
-# Characters that no terminal, reason or log minds.
-plain() { local text=${1//[^A-Za-z0-9 _.,:%\/()+@-]/?}; echo "${text:0:${2:-120}}"; }
+# plain TEXT LENGTH: in characters that no reason, log or terminal minds
+plain() { local text=${1//[^A-Za-z0-9 _.,:%\/()+@-]/?}; echo "${text:0:$2}"; }
 
-fail() { failed+=("$1 $(plain "$2")"); }
+fail() { failed+=("$1 $(plain "$2" 200)"); }
 
-# probe CHECK NAME ARGUMENT...: begin a probe unless the last one like it still hangs
+# Shell builtins write, and rm takes the place of the shell: the process that may hang is the one we know.
+# shellcheck disable=SC2016
+readonly WRITE='file=${1%/}/.slurm_health_check.$$.$RANDOM$RANDOM
+    umask 077; set -C
+    : >"$file" || exit 1
+    if echo probe >>"$file"; then exec rm -f -- "$file"; fi
+    rm -f -- "$file"; exit 1'
+
+# probe CHECK KIND SUBJECT: begin it, unless the last one like it still hangs
 probe() {
-    local check=$1 key record pid since
-    shift
-    key=$check.$(printf '%s' "$*" | cksum | tr ' ' -)
+    local key record pid since
+    key=$1.$2.$(cksum <<<"$3")
+    key=${key// /.}
     record=$run_dir/hung/$key
-    if [[ -r $record ]] && read -r pid since <"$record" && [[ $(start_time "$pid") == "$since" ]] && alive "$pid"; then
-        fail "$check" "${2-} hangs (since before)"
+    if read -r pid since 2>/dev/null <"$record" && [[ $(start_time "$pid") == "$since" ]]; then
+        fail "$1" "hung $3"
         return
     fi
     rm -f -- "$record"
-    start "$key" "$BASH" "$self" --probe "$@"
-    pids+=("$started") keys+=("$key") names+=("$check") subjects+=("${2-}")
+    case $2 in
+        writable) start "$key" "$BASH" -c "$WRITE" probe "$3" ;;
+        answers) start "$key" stat -f -- "$3" ;;
+        usage) start "$key" stat -f -c '%b %f %a %c %d' -- "$3" ;;
+        credential) start "$key" "$BASH" -o pipefail -c 'munge -n | unmunge' ;;
+    esac
+    pids+=("$started") keys+=("$key") checks+=("$1") kinds+=("$2") subjects+=("$3")
 }
 
-mounted() {
-    local point
+# judge_usage PATH BLOCKS FREE AVAILABLE INODES FREE_INODES: as df does, rounding up
+judge_usage() {
+    local path=$1 blocks=$2 free=$3 available=$4 inodes=$5 free_inodes=$6 used usable percent
+    used=$((blocks - free)) usable=$((blocks - free + available))
+    if ((usable > 0)); then
+        percent=$(((100 * used + usable - 1) / usable))
+        if ((percent >= HC_DISK_MAX_PERCENT)); then fail disk "at $HC_DISK_MAX_PERCENT% $path ($percent%)"; fi
+    fi
+    # file systems without a fixed number of inodes say 0
+    if ((inodes > 0)); then
+        percent=$(((100 * (inodes - free_inodes) + inodes - 1) / inodes))
+        if ((percent >= HC_INODE_MAX_PERCENT)); then fail disk "inodes at $HC_INODE_MAX_PERCENT% $path ($percent%)"; fi
+    fi
+}
+
+judge() { # CHECK KIND SUBJECT KEY STATUS
+    case $5:$2 in
+        0:usage)
+            local numbers
+            read -r -a numbers <"$work/$4.out"
+            judge_usage "$3" "${numbers[@]}"
+            ;;
+        0:*) ;;
+        137:*) fail "$1" "hung $3" ;;
+        *:writable) fail "$1" "cannot write $3" ;;
+        *:answers) fail "$1" "stale $3" ;;
+        *:usage) fail "$1" "cannot read $3" ;;
+        *:credential) fail "$1" 'no credential' ;;
+    esac
+}
+
+check_mounts() {
+    local path point points=$'\n'
     while read -r _ _ _ _ point _; do
-        if [[ $(printf '%b' "${point//\\/\\0}") == "$1" ]]; then return 0; fi
+        printf -v point %b "${point//\\/\\0}" # a blank is \040 there
+        points+=$point$'\n'
     done </proc/self/mountinfo
-    return 1
+    for path in "${HC_MOUNTS[@]}"; do
+        if [[ $path != / ]]; then path=${path%/}; fi
+        if [[ $points == *$'\n'"$path"$'\n'* ]]; then probe mounts answers "$path"; else fail mounts "missing $path"; fi
+    done
+}
+
+check_memory() {
+    local key value
+    while read -r key value _; do
+        if [[ $key == MemAvailable: ]] && ((value / 1024 < HC_MEMORY_MIN_MB)); then
+            fail memory "below ${HC_MEMORY_MIN_MB}MB ($((value / 1024))MB)"
+        fi
+    done </proc/meminfo
 }
 
 if applies root_writable; then probe root_writable writable /; fi
 if applies tmp_writable; then probe tmp_writable writable "$HC_TMP_DIR"; fi
+if applies mounts; then check_mounts; fi
 if applies dirs_writable; then for path in "${HC_WRITABLE_DIRS[@]}"; do probe dirs_writable writable "$path"; done; fi
-if applies mounts; then
-    for path in "${HC_MOUNTS[@]}"; do
-        if mounted "$path"; then probe mounts answers "$path"; else fail mounts "$path not mounted"; fi
+if applies memory; then check_memory; fi
+if applies disk; then for path in "${HC_DISK_PATHS[@]}"; do probe disk usage "$path"; done; fi
+if applies munge; then probe munge credential munge; fi
+
+left=()
+if ((${#pids[@]})); then
+    finish "$PROBES_UNTIL" "${pids[@]}"
+    abandoned=" ${left[*]-} "
+    for ((index = 0; index < ${#pids[@]}; index++)); do
+        if [[ $abandoned == *" ${pids[index]} "* ]]; then
+            printf '%s %s\n' "${pids[index]}" "$(start_time "${pids[index]}")" >"$run_dir/hung/${keys[index]}"
+            status=137
+        else
+            wait "${pids[index]}" 2>/dev/null
+            status=$?
+        fi
+        judge "${checks[index]}" "${kinds[index]}" "${subjects[index]}" "${keys[index]}" "$status"
     done
 fi
-if applies disk; then for path in "${HC_DISK_PATHS[@]}"; do probe disk usage "$path" "$HC_DISK_MAX_PERCENT" "$HC_INODE_MAX_PERCENT"; done; fi
-if applies munge; then probe munge munge; fi
-if applies memory; then
-    available=
-    while read -r key value _; do if [[ $key == MemAvailable: ]]; then available=$((value / 1024)); break; fi; done </proc/meminfo
-    # kernels before 3.14 do not tell; EL7's does
-    if [[ -n $available ]] && ((available < HC_MEMORY_MIN_MB)); then fail memory "${available}MB < ${HC_MEMORY_MIN_MB}MB"; fi
+
+if read -r forced _ 2>/dev/null <"$run_dir/health_check.force" || [[ -e $run_dir/health_check.force ]]; then
+    fail "$(plain "${forced:-forced}" 16)" 'forced by the test flag'
 fi
 
-if ((${#pids[@]})); then finish "$PROBES_LIMIT" "${pids[@]}"; fi
-for index in "${!pids[@]}"; do
-    pid=${pids[index]}
-    if alive "$pid"; then
-        printf '%s %s\n' "$pid" "$(start_time "$pid")" >"$run_dir/hung/${keys[index]}"
-        disown "$pid" 2>/dev/null
-        fail "${names[index]}" "${subjects[index]} hangs"
-        continue
-    fi
-    if wait "$pid" 2>/dev/null; then
-        while IFS= read -r line; do fail "${names[index]}" "$line"; done <"$work/${keys[index]}.out"
-    else
-        fail "${names[index]}" "${subjects[index]} gave no answer in time"
-    fi
-done
-
-if [[ -r $run_dir/health_check.force ]]; then
-    read -r forced <"$run_dir/health_check.force" || true
-    fail "$(plain "${forced:-forced}" 20)" 'forced by the test flag'
+failed_names=
+details=
+wanted_reason=
+verdict=pass
+if ((${#failed[@]})); then
+    verdict=fail
+    for line in "${failed[@]}"; do
+        if [[ ",$failed_names," != *",${line%% *},"* ]]; then failed_names=${failed_names:+$failed_names,}${line%% *}; fi
+    done
+    printf -v details '%s; ' "${failed[@]}"
+    details=${details%; }
+    # without the figure, which would make every run a new reason
+    wanted_reason="$TAG ${failed[0]% (*}"
+    wanted_reason=${wanted_reason:0:60}
+    wanted_reason=${wanted_reason%"${wanted_reason##*[! ]}"}
 fi
-
-if ((${#failed[@]})); then verdict=fail; else verdict=pass; fi
 
 if [[ $mode == dry ]]; then
     if [[ $verdict == pass ]]; then echo "HealthCheck 通过 ($node)"; exit 0; fi
@@ -268,136 +322,126 @@ if [[ $mode == dry ]]; then
     exit 1
 fi
 
-# --- logging: slurmd swallows what its program prints, and journald does not know the unit of a process that is gone
-# when it looks, so the line names slurmd as its object: `journalctl -u slurmd` shows those too.
-
-log() {
-    local parent=
-    read -r parent 2>/dev/null <"/proc/$PPID/comm" || true
-    if [[ $parent == slurmd ]] && printf 'MESSAGE=%s\nPRIORITY=%s\nSYSLOG_IDENTIFIER=slurm_health_check\nOBJECT_PID=%s\n' "$2" "$1" "$PPID" |
-        logger --journald 2>/dev/null; then
-        return
-    fi
-    logger -t slurm_health_check -p "daemon.$1" -- "$2" 2>/dev/null
-}
-
 # --- the last run
 
 good_runs=0 bad_runs=0
 if [[ -r $run_dir/health_check.last ]]; then
     while IFS='=' read -r key value; do
-        case $key in
-            good_runs | bad_runs) if [[ $value =~ ^[0-9]+$ ]]; then printf -v "$key" %s "$value"; fi ;;
-        esac
+        if [[ $key == good_runs || $key == bad_runs ]] && [[ $value =~ ^[0-9]{1,9}$ ]]; then printf -v "$key" %d "$((10#$value))"; fi
     done <"$run_dir/health_check.last"
 fi
 if [[ $verdict == pass ]]; then good_runs=$((good_runs + 1)) bad_runs=0; else bad_runs=$((bad_runs + 1)) good_runs=0; fi
 
 # --- the node
 
+readonly STATE_FIELD=' State=([^ ]+)' REASON_TAIL='^(.*) \[([^][@ ]+)@[0-9T:.+-]+\]'
 state='' reason='' reason_user=''
-state_field=' State=([A-Z_+*~#!%$@^-]+)'
-read_node() {
+read_node() { # MARK
     ask "$1" scontrol -o show node "$node" || return 1
-    [[ $answer =~ $state_field ]] || return 1
+    [[ $answer =~ $STATE_FIELD ]] || return 1
     state=${BASH_REMATCH[1]}
     reason='' reason_user=''
     if [[ $answer == *' Reason='* ]]; then
         reason=${answer#* Reason=}
-        if [[ $reason =~ ^(.*)\ \[([^][@]+)@[0-9T:.+-]+\] ]]; then reason=${BASH_REMATCH[1]} reason_user=${BASH_REMATCH[2]}; fi
+        # who and when follow the text
+        if [[ $reason =~ $REASON_TAIL ]]; then reason=${BASH_REMATCH[1]} reason_user=${BASH_REMATCH[2]}; fi
+        reason=${reason%"${reason##*[! ]}"}
     fi
 }
 
-update_node() { ask "$UPDATE_LIMIT" scontrol update "nodename=$node" "$@"; }
+drained() { [[ +$state+ == *+DRAIN* ]]; }
+ours() { [[ $reason == "$TAG"* ]]; }
+# Slurm's own reason on a node that is DOWN is nobody's decision.
+slurms_own() { [[ -z $reason || $reason == none || $reason_user == slurm || $reason == 'Not responding' || $reason == 'Node unexpectedly rebooted' ]]; }
 
-# What to do with the node: keep, drain, update or undrain. A table: the first line that fits counts.
+# What to do with the node, in $action and $why. The first line that fits counts.
 decide() {
-    local flags=+$state+ ours=no
-    if [[ $reason == "$TAG"* ]]; then ours=yes; fi
-    if [[ $flags == *REBOOT* || $flags == *POWER* || $state == *[~#!%@^]* ]]; then echo keep 'the node is being rebooted or powered'
-    elif [[ $reason == "$ROLLOUT_REASON"* ]]; then echo keep 'a rollout has closed the node'
-    elif [[ $flags == *+MAINT* || $state == *'$'* ]]; then echo keep 'the node is under maintenance'
-    elif [[ $verdict == pass && $flags == *+DRAIN* && $ours == yes ]]; then
-        if ((HC_UNDRAIN_AFTER == 0)); then echo keep 'taking drains back is switched off'
-        elif ((good_runs < HC_UNDRAIN_AFTER)); then echo keep "good run $good_runs of $HC_UNDRAIN_AFTER"
-        else echo undrain 'healthy again'; fi
-    elif [[ $verdict == pass ]]; then echo keep 'healthy'
-    elif ((bad_runs < HC_DRAIN_AFTER)); then echo keep "bad run $bad_runs of $HC_DRAIN_AFTER"
-    elif [[ ($flags == *+DRAIN* || $flags == *FAIL*) && $ours == yes && $reason == "$wanted_reason" ]]; then echo keep 'drained by us'
-    elif [[ ($flags == *+DRAIN* || $flags == *FAIL*) && $ours == yes ]]; then echo update 'another check fails now'
-    elif [[ $flags == *+DRAIN* || $flags == *FAIL* ]]; then echo keep "drained by somebody else: $(plain "$reason" 40)"
-    # the reason of a node that is DOWN may be Slurm's own ("Not responding"); a person's stays
-    elif [[ -n $reason && $reason != none && $reason != '(null)' && $ours == no && $reason_user != slurm ]]; then
-        echo keep "somebody else's reason: $(plain "$reason" 40)"
-    else echo drain 'unhealthy'; fi
+    choose() { action=$1 why=$2; }
+    if [[ $state =~ REBOOT|POWER|MAINT|FAIL || $state == *[~#!%@^\$]* ]]; then choose keep "the node is $state"
+    elif drained && [[ $reason == "$ROLLOUT_REASON" ]]; then choose keep 'a rollout has closed the node'
+    elif drained && ! ours; then choose keep "drained by somebody else: $(plain "$reason" 60)"
+    elif [[ $verdict == pass ]] && ! drained; then choose keep ''
+    elif [[ $verdict == pass ]] && ((HC_UNDRAIN_AFTER == 0)); then choose keep 'it stays drained: taking drains back is switched off'
+    elif [[ $verdict == pass ]] && ((good_runs < HC_UNDRAIN_AFTER)); then choose keep "it stays drained: good run $good_runs of $HC_UNDRAIN_AFTER"
+    elif [[ $verdict == pass ]]; then choose undrain 'undrained'
+    elif ((bad_runs < HC_DRAIN_AFTER)); then choose keep "bad run $bad_runs of $HC_DRAIN_AFTER"
+    elif drained && [[ $reason == "$wanted_reason" ]]; then choose keep 'already drained'
+    elif drained; then choose update 'drained for a new reason'
+    elif ours || slurms_own; then choose drain 'drained'
+    else choose keep "somebody else's reason: $(plain "$reason" 60)"
+    fi
 }
 
-wanted_reason=
-if ((${#failed[@]})); then wanted_reason="$TAG ${failed[0]}" wanted_reason=${wanted_reason:0:60} wanted_reason=${wanted_reason%"${wanted_reason##*[! ]}"}; fi
+request() {
+    case $action in
+        drain | update) ask "$UPDATE_UNTIL" scontrol update "nodename=$node" state=drain "reason=$wanted_reason" ;;
+        undrain) ask "$UPDATE_UNTIL" scontrol update "nodename=$node" state=undrain ;;
+    esac
+}
+
+applied() { if [[ $action == undrain ]]; then ! drained; else drained && [[ $reason == "$wanted_reason" ]]; fi; }
 
 status=0
 if [[ $verdict == fail ]]; then status=1; fi
-if read_node "$SHOW_LIMIT"; then
-    read -r action why < <(decide)
-    case $action in
-        drain | update) update_node state=drain "reason=$wanted_reason" ;;
-        undrain) update_node state=undrain ;;
-    esac
-    # shellcheck disable=SC2181  # of whichever request it was
-    if (($? != 0)); then
-        # a request that timed out may have been applied all the same
-        if read_node "$READ_BACK_LIMIT" && { [[ $action == undrain && $state != *DRAIN* ]] || [[ $reason == "$wanted_reason" && -n $reason ]]; }; then
-            why="$why (applied, though the answer did not come)"
-        else
-            why="$why (the request failed)" status=1
-        fi
-    fi
-    case $action in drain | update | undrain) log notice "$action $node: $why" ;; esac
+if ! read_node "$READ_UNTIL"; then
+    action=none why='the state of the node could not be read' status=1
 else
-    status=1
-    action=none why='the state of the node could not be read'
-    log err "$why"
+    decide
+    # a request that failed or timed out may have been applied all the same
+    if ! request && ! { read_node "$READ_BACK_UNTIL" && applied; }; then why="$action failed" status=1; fi
 fi
 
 # --- what this run leaves
 
-duration=$(($(clock) - began))
-printf -v duration '%d.%02d' $((duration / 100)) $((duration % 100))
-failed_names=
-for line in "${failed[@]+"${failed[@]}"}"; do
-    name=${line%% *}
-    if [[ ",$failed_names," != *",$name,"* ]]; then failed_names=${failed_names:+$failed_names,}$name; fi
-done
-replace() { mv -f -- "$1" "$2"; }
-{
-    printf 'epoch=%s\nrc=%s\nverdict=%s\nfailed=%s\n' "$(date +%s)" "$status" "$verdict" "$failed_names"
-    printf 'good_runs=%s\nbad_runs=%s\nduration=%s\naction=%s\n' "$good_runs" "$bad_runs" "$duration" "$action"
-} >"$run_dir/.health_check.last" && replace "$run_dir/.health_check.last" "$run_dir/health_check.last"
+clock
+printf -v duration '%d.%02d' $(((now - BEGAN) / 100)) $(((now - BEGAN) % 100))
+printf -v epoch '%(%s)T' -1
 
-if [[ -n $HC_TEXTFILE ]]; then
-    {
-        echo '# HELP hpcguard_health_check_healthy Whether the last health check of the node passed.'
-        echo '# TYPE hpcguard_health_check_healthy gauge'
-        echo "hpcguard_health_check_healthy $((${#failed[@]} == 0))"
-        echo '# HELP hpcguard_health_check_timestamp_seconds When it ran.'
-        echo '# TYPE hpcguard_health_check_timestamp_seconds gauge'
-        echo "hpcguard_health_check_timestamp_seconds $(date +%s)"
-        echo '# HELP hpcguard_health_check_failed Whether a check failed.'
-        echo '# TYPE hpcguard_health_check_failed gauge'
-        for check in $ALL_CHECKS; do
-            if applies "$check"; then
-                if [[ ",$failed_names," == *",$check,"* ]]; then value=1; else value=0; fi
-                echo "hpcguard_health_check_failed{check=\"$check\"} $value"
-            fi
-        done
-    } >"$HC_TEXTFILE.$$" && replace "$HC_TEXTFILE.$$" "$HC_TEXTFILE"
-fi
+replace() { cat >"$1.new" && mv -f -- "$1.new" "$1"; } # in one step, from standard input
 
+replace "$run_dir/health_check.last" <<END_OF_FILE
+epoch=$epoch
+rc=$status
+verdict=$verdict
+failed=$failed_names
+good_runs=$good_runs
+bad_runs=$bad_runs
+duration=$duration
+action=$action
+END_OF_FILE
+
+metrics() {
+    local check value
+    echo '# HELP hpcguard_health_check_healthy Whether the last health check of the node passed.'
+    echo '# TYPE hpcguard_health_check_healthy gauge'
+    echo "hpcguard_health_check_healthy $((${#failed[@]} == 0))"
+    echo '# HELP hpcguard_health_check_timestamp_seconds When it ran.'
+    echo '# TYPE hpcguard_health_check_timestamp_seconds gauge'
+    echo "hpcguard_health_check_timestamp_seconds $epoch"
+    echo '# HELP hpcguard_health_check_failed Whether a check failed.'
+    echo '# TYPE hpcguard_health_check_failed gauge'
+    for check in $ALL_CHECKS; do
+        if applies "$check"; then
+            if [[ ",$failed_names," == *",$check,"* ]]; then value=1; else value=0; fi
+            echo "hpcguard_health_check_failed{check=\"$check\"} $value"
+        fi
+    done
+}
+if [[ -n $HC_TEXTFILE ]]; then metrics | replace "$HC_TEXTFILE"; fi
+
+# slurmd swallows what its program prints, and journald does not know the unit of a process that is gone when it looks.
+# So the line names slurmd as its object, which `journalctl -u slurmd` shows as well.
+log() { # PRIORITY TEXT
+    echo "$2"
+    if ask "$END" systemctl show -p MainPID slurmd.service && [[ ${answer#MainPID=} =~ ^[1-9][0-9]*$ ]]; then
+        printf 'MESSAGE=%s\nPRIORITY=%s\nSYSLOG_IDENTIFIER=slurm_health_check\nOBJECT_PID=%s\n' "$2" "$1" "${answer#MainPID=}" >"$work/entry"
+        if ask "$END" logger "--journald=$work/entry"; then return; fi
+    fi
+    ask "$END" logger -t slurm_health_check -p "daemon.$1" -- "$2"
+}
 if [[ $verdict == pass ]]; then
-    log info "HealthCheck 通过 ($node, ${duration}s)"
+    log 6 "HealthCheck 通过 ($node, $duration s)${why:+ [$why]}"
 else
-    printf -v all '%s; ' "${failed[@]}"
-    log err "HealthCheck 失败 ($node): ${all%; }"
-    printf 'HealthCheck 失败: %s\n' "${all%; }"
+    log 3 "HealthCheck 失败 ($node, $duration s): ${details:0:4000} [$why]"
 fi
 exit "$status"
