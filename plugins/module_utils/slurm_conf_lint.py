@@ -73,6 +73,8 @@ NODE_STATES = (
     ((25, 11), ("START_ONLY",)),
     ((26, 5), ("REBOOT_ONLY",)),
 )
+# Words that stand for no plugin at all.
+NO_PLUGIN = (u"none", u"openmpi")
 LONELY_STATES = ("START_ONLY", "REBOOT_ONLY")
 VOLATILE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/run")
 RECORDED_BY_DBD = (
@@ -472,7 +474,7 @@ def _plugins(conf, host, out):
             name = name.strip()
             if u"/" not in name and not about.full_name_only:
                 name = u"%s/%s" % (about.type, name)
-            if u"/" not in name or name.lower().endswith(u"/none") or name.replace(u"/", u"_") + u".so" in host.plugins:
+            if u"/" not in name or name.lower().endswith(NO_PLUGIN) or name.replace(u"/", u"_") + u".so" in host.plugins:
                 continue
             # before 23.02 slurmctld runs on without its plugin, from then on it does not start
             harmless = key == "JobCompType" and conf.release < (23, 2) and key.lower() not in out.asked

@@ -126,7 +126,10 @@ def test_one_line(line: bytes, key: str, value: str) -> None:
 
 
 def test_case_09_an_include_counts_where_it_stands() -> None:
-    files = {MAIN: HEAD + b"SlurmdTimeout=300\ninClude site.conf\nKillWait=40\n", "/etc/slurm/site.conf": b"SlurmdTimeout=555\nKillWait=50\n"}
+    files = {
+        MAIN: HEAD + b"SlurmdTimeout=300\ninClude site.conf\nKillWait=40\n",
+        "/etc/slurm/site.conf": b"SlurmdTimeout=555\nKillWait=50\n",
+    }
     conf = parse(files)
     assert (conf.value("SlurmdTimeout"), conf.value("KillWait")) == ("555", "40")
     assert conf.paths == [MAIN, "/etc/slurm/site.conf"]
@@ -206,8 +209,8 @@ def test_case_05_three_runs_leave_one_line_each() -> None:
     )
     wanted: Wanted = [("HealthCheckInterval", "300"), ("HealthCheckProgram", "/usr/local/bin/hc.sh"), ("SlurmdTimeout", "300")]
     assert edit_main(text, wanted) == (
-        HEAD
-        + b"#HealthCheckInterval=0\nHealthCheckInterval=300\nSlurmdTimeout=300\n#HealthCheckProgram=\nHealthCheckProgram=/usr/local/bin/hc.sh\n"
+        HEAD + b"#HealthCheckInterval=0\nHealthCheckInterval=300\nSlurmdTimeout=300\n"
+        b"#HealthCheckProgram=\nHealthCheckProgram=/usr/local/bin/hc.sh\n"
         b"# HealthCheckProgram=/usr/sbin/nhc was tried in spring\n#SlurmdTimeout was 300 before the move\n"
     )
 
@@ -261,8 +264,13 @@ def test_case_103_the_standard_on_the_legacy_file() -> None:
     """Every key finds its place beside its relatives; all else stays, and two more runs have nothing to do."""
     files = {MAIN: (LEGACY / "slurm.conf").read_bytes(), "/etc/slurm/site.conf": (LEGACY / "site.conf").read_bytes()}
     wanted: Wanted = [
-        ("HealthCheckInterval", "300"), ("HealthCheckProgram", "/usr/local/bin/slurm_health_check.sh"), ("HealthCheckNodeState", "ANY"),
-        ("DefMemPerCPU", "1024"), ("JobAcctGatherType", "jobacct_gather/cgroup"), ("ReturnToService", "2"), ("SlurmdTimeout", "300"),
+        ("HealthCheckInterval", "300"),
+        ("HealthCheckProgram", "/usr/local/bin/slurm_health_check.sh"),
+        ("HealthCheckNodeState", "ANY"),
+        ("DefMemPerCPU", "1024"),
+        ("JobAcctGatherType", "jobacct_gather/cgroup"),
+        ("ReturnToService", "2"),
+        ("SlurmdTimeout", "300"),
     ]
     after, edits = edit(files, wanted)
     assert after["/etc/slurm/site.conf"] == files["/etc/slurm/site.conf"]
@@ -282,7 +290,11 @@ def test_case_103_the_standard_on_the_legacy_file() -> None:
 @pytest.mark.parametrize(
     ("text", "key", "after"),
     [
-        (HEAD + b"KillWait=30\n\n# nodes\nNodeName=a\nInclude x\n", "MailProg", HEAD + b"KillWait=30\nMailProg=v\n\n# nodes\nNodeName=a\nInclude x\n"),
+        (
+            HEAD + b"KillWait=30\n\n# nodes\nNodeName=a\nInclude x\n",
+            "MailProg",
+            HEAD + b"KillWait=30\nMailProg=v\n\n# nodes\nNodeName=a\nInclude x\n",
+        ),
         (b"Include x\n# nodes\n# of room 4\nNodeName=a\n", "MailProg", b"Include x\nMailProg=v\n# nodes\n# of room 4\nNodeName=a\n"),
         (b"# nodes\n# of room 4\nNodeName=a\n", "MailProg", b"MailProg=v\n# nodes\n# of room 4\nNodeName=a\n"),
         (HEAD + b"JobCompType=jobcomp/filetxt", "JobCompLoc", HEAD + b"JobCompType=jobcomp/filetxt\nJobCompLoc=v\n"),
@@ -335,10 +347,26 @@ def test_a_place_that_would_join_lines_is_refused() -> None:
 
 
 LINES = [
-    b"# a remark", b"#KillWait=11", b"# KillWait was 20", b"", b"\t", b"KillWait=30", b"killwait = 31 # why", b"KILLWAIT=3\\\n2",
-    "MinJobAge=300#秒".encode(), b'SchedulerParameters="bf_window=9"', b"SchedulerParameters=\\\nbf_continue", b"Include a", b"INCLUDE\tb ",
-    b"NodeName=n[1-3] CPUs=2 Reason=\"KillWait=9\"", b"PartitionName=p Nodes=n1 DefMemPerCPU=5", b"PartitionName=q \\\n  DefMemPerCPU=6",
-    b"SlurmdTimeout=300", b"DefMemPerCPU=100  # MB", b"MailDomain=x\\#y", b"NodeSet=s Feature=f",
+    b"# a remark",
+    b"#KillWait=11",
+    b"# KillWait was 20",
+    b"",
+    b"\t",
+    b"KillWait=30",
+    b"killwait = 31 # why",
+    b"KILLWAIT=3\\\n2",
+    "MinJobAge=300#秒".encode(),
+    b'SchedulerParameters="bf_window=9"',
+    b"SchedulerParameters=\\\nbf_continue",
+    b"Include a",
+    b"INCLUDE\tb ",
+    b'NodeName=n[1-3] CPUs=2 Reason="KillWait=9"',
+    b"PartitionName=p Nodes=n1 DefMemPerCPU=5",
+    b"PartitionName=q \\\n  DefMemPerCPU=6",
+    b"SlurmdTimeout=300",
+    b"DefMemPerCPU=100  # MB",
+    b"MailDomain=x\\#y",
+    b"NodeSet=s Feature=f",
 ]
 VALUES = {"KillWait": ["30", "77"], "DefMemPerCPU": ["5", "100"], "MailDomain": ["x#y", "p q", "z\\"], "HealthCheckInterval": ["300"]}
 
@@ -352,8 +380,11 @@ def test_random_files_change_in_nothing_but_what_was_asked(seed: int) -> None:
         text = eol.join(rng.choice(LINES).replace(b"\n", eol) for _ in range(size))
         return text + rng.choice([eol, b""])
 
-    files = {MAIN: HEAD.replace(b"\n", eol) + file(rng.randrange(15)), "/etc/slurm/a": file(3).replace(b"Include a", b"").replace(b"INCLUDE\tb ", b""),
-             "/etc/slurm/b": b"KillWait=40\n" * rng.randrange(2)}
+    files = {
+        MAIN: HEAD.replace(b"\n", eol) + file(rng.randrange(15)),
+        "/etc/slurm/a": file(3).replace(b"Include a", b"").replace(b"INCLUDE\tb ", b""),
+        "/etc/slurm/b": b"KillWait=40\n" * rng.randrange(2),
+    }
     wanted: Wanted = [(key, rng.choice([*values, None])) for key, values in VALUES.items() if rng.random() < 0.6]
     before = parse(files)
     after_files, edits = edit(files, wanted)
@@ -363,8 +394,14 @@ def test_random_files_change_in_nothing_but_what_was_asked(seed: int) -> None:
         assert slurm_conf.same_value(key, after.value(key), value, (22, 5)), key
     changed = {one.key.lower() for one in edits}
     for path in before.paths:
-        kept = [line.raw.strip() for line in slurm_conf.split(path, before.files[path]) if line.kind != "pair" or line.key.lower() not in changed]
-        now = [line.raw.strip() for line in slurm_conf.split(path, after.files[path]) if line.kind != "pair" or line.key.lower() not in changed]
+        kept = [
+            line.raw.strip()
+            for line in slurm_conf.split(path, before.files[path])
+            if line.kind != "pair" or line.key.lower() not in changed
+        ]
+        now = [
+            line.raw.strip() for line in slurm_conf.split(path, after.files[path]) if line.kind != "pair" or line.key.lower() not in changed
+        ]
         for raw in now:  # what is new is a duplicate turned into a comment
             if kept and raw == kept[0]:
                 kept.pop(0)
@@ -379,10 +416,13 @@ def test_random_files_change_in_nothing_but_what_was_asked(seed: int) -> None:
 
 
 def test_case_07_secrets_are_blotted_out_and_a_change_of_one_shows() -> None:
-    text = HEAD + (
-        "JobCompPass=secret1   #密码\n#JobCompPass=secret2\n# AccountingStoragePass = \"secret3 x\" was the old one\n"
-        "AuthInfo=socket=/run/secret4\nJobCompPass=sec\\\nret5\nJobCompLoc=http://me:secret6@h:9200/x\nKillWait=30 # 好\n"
-    ).encode()
+    text = (
+        HEAD
+        + (
+            'JobCompPass=secret1   #密码\n#JobCompPass=secret2\n# AccountingStoragePass = "secret3 x" was the old one\n'
+            "AuthInfo=socket=/run/secret4\nJobCompPass=sec\\\nret5\nJobCompLoc=http://me:secret6@h:9200/x\nKillWait=30 # 好\n"
+        ).encode()
+    )
     conf = parse(text)
     candidate, edits = slurm_conf.plan(conf, [("JobCompPass", "secret7#x")])
     before, after = slurm_conf.masked_file(conf, MAIN), slurm_conf.masked_file(candidate, MAIN, edits)
@@ -402,7 +442,11 @@ def test_a_superseded_secret_is_not_kept_as_a_comment() -> None:
 
 def test_transplanted_files_say_the_same() -> None:
     """The copy for the parse test needs no directory but its own, and keeps the numbers of lines."""
-    files = {MAIN: HEAD + b"Include \\\nsite.conf # ours\nKillWait=1\nInclude /srv/%c\n", "/etc/slurm/site.conf": b"MinJobAge=9\n", "/srv/hpc": b"KillWait=2\n"}
+    files = {
+        MAIN: HEAD + b"Include \\\nsite.conf # ours\nKillWait=1\nInclude /srv/%c\n",
+        "/etc/slurm/site.conf": b"MinJobAge=9\n",
+        "/srv/hpc": b"KillWait=2\n",
+    }
     conf = parse(files)
     moved = slurm_conf.transplanted(conf, "/tmp/x")
     assert set(moved) == set(slurm_conf.transplanted_names(conf).values())

@@ -14,8 +14,16 @@ from ansible_collections.hpcguard.slurm.plugins.module_utils import slurm_conf, 
 HEAD = b"ClusterName=hpc\nSlurmctldHost=c1\nAccountingStorageType=accounting_storage/slurmdbd\n"
 MAIN = "/etc/slurm/slurm.conf"
 PLUGINS = {
-    "accounting_storage_slurmdbd.so", "jobacct_gather_cgroup.so", "jobacct_gather_linux.so", "jobcomp_filetxt.so", "task_cgroup.so",
-    "task_affinity.so", "mpi_pmix.so", "proctrack_cgroup.so", "select_cons_tres.so", "job_submit_lua.so",
+    "accounting_storage_slurmdbd.so",
+    "jobacct_gather_cgroup.so",
+    "jobacct_gather_linux.so",
+    "jobcomp_filetxt.so",
+    "task_cgroup.so",
+    "task_affinity.so",
+    "mpi_pmix.so",
+    "proctrack_cgroup.so",
+    "select_cons_tres.so",
+    "job_submit_lua.so",
 }
 Release = tuple[int, int]
 Finding = dict[str, t.Any]
@@ -70,7 +78,11 @@ def test_case_13_units_and_truth_values(key: str, value: object, said: str) -> N
     [
         ("MailProg", "", "is empty | give it a value, or null to take the key out of slurm.conf"),
         ("MailProg", "  ", "is empty | give it a value, or null to take the key out of slurm.conf"),
-        ("MailProg", "/a\nKillWait=1", "holds a line break, another control character or outer blanks | write it on one line, without them"),
+        (
+            "MailProg",
+            "/a\nKillWait=1",
+            "holds a line break, another control character or outer blanks | write it on one line, without them",
+        ),
         ("MailProg", "/a\0b", "holds a line break, another control character or outer blanks | write it on one line, without them"),
         ("MailProg", " /a", "holds a line break, another control character or outer blanks | write it on one line, without them"),
         ("MailProg", ["/a"], "is a list or a mapping | write one value, as it stands in slurm.conf"),
@@ -100,13 +112,25 @@ def test_all_problems_at_once() -> None:
 
 def test_what_is_fine() -> None:
     wanted, problems = check(
-        {"slurmdtimeout": 300, "UsePAM": True, "MailProg": None, "InactiveLimit": "UNLIMITED", "MailDomain": "作.业", "JobCompType": "(null)"},
+        {
+            "slurmdtimeout": 300,
+            "UsePAM": True,
+            "MailProg": None,
+            "InactiveLimit": "UNLIMITED",
+            "MailDomain": "作.业",
+            "JobCompType": "(null)",
+        },
         secrets={"JobCompPass": "p#w"},
     )
     assert problems == {}
     assert wanted == {
-        "SlurmdTimeout": "300", "UsePAM": "yes", "MailProg": None, "InactiveLimit": "UNLIMITED",
-        "MailDomain": slurm_conf.stored("作.业"), "JobCompType": None, "JobCompPass": "p#w",
+        "SlurmdTimeout": "300",
+        "UsePAM": "yes",
+        "MailProg": None,
+        "InactiveLimit": "UNLIMITED",
+        "MailDomain": slurm_conf.stored("作.业"),
+        "JobCompType": None,
+        "JobCompPass": "p#w",
     }
 
 
@@ -193,7 +217,9 @@ def test_a_line_that_slurm_refuses(line: bytes, cause: str) -> None:
     assert (found[0]["file"], found[0]["line"]) == (MAIN, 4)
 
 
-@pytest.mark.parametrize("line", [b"Include x#a\n", b"Include x \n", b"Include x # a b\n", b"KillWait=3#", b"TaskPlugin=affinity,task/cgroup\n"])
+@pytest.mark.parametrize(
+    "line", [b"Include x#a\n", b"Include x \n", b"Include x # a b\n", b"KillWait=3#", b"TaskPlugin=affinity,task/cgroup\n"]
+)
 def test_a_line_that_slurm_takes(line: bytes) -> None:
     assert errors(lint(HEAD + line, files={"/etc/slurm/x": b""})) == []
 
@@ -218,7 +244,9 @@ def test_bom() -> None:
     assert errors(lint(b"\xef\xbb\xbf# mine\n" + HEAD)) == ["the file begins with a byte order mark, which Slurm takes for text"]
 
 
-@pytest.mark.parametrize("text", [b"root:x:0:0::/root:/bin/sh\n" * 40, b"", b"\x7fELF\0\1\2", b"DbdHost=c1\nStorageType=accounting_storage/mysql\n"])
+@pytest.mark.parametrize(
+    "text", [b"root:x:0:0::/root:/bin/sh\n" * 40, b"", b"\x7fELF\0\1\2", b"DbdHost=c1\nStorageType=accounting_storage/mysql\n"]
+)
 def test_a_file_of_another_kind_is_one_finding(text: bytes) -> None:
     assert [one["id"] for one in lint(text)] == ["conf_foreign"]
 
@@ -245,7 +273,9 @@ def test_case_53_a_plugin_of_an_older_release() -> None:
     assert errors(found) == ["select/cons_res: there is no such plugin on this host"]
 
 
-@pytest.mark.parametrize("line", [b"MpiDefault=pmix\n", b"MpiDefault=none\n", b"JobSubmitPlugins=lua\n", b"JobCompType=jobcomp/none\n"])
+@pytest.mark.parametrize(
+    "line", [b"MpiDefault=pmix\n", b"MpiDefault=none\n", b"MpiDefault=openmpi\n", b"JobSubmitPlugins=lua\n", b"JobCompType=jobcomp/none\n"]
+)
 def test_short_and_empty_names_of_plugins(line: bytes) -> None:
     assert errors(lint(HEAD + line)) == []
     assert errors(lint(HEAD + b"JobSubmitPlugins=lua,lau\n")) == ["job_submit/lau: there is no such plugin on this host"]
@@ -281,8 +311,10 @@ def test_default_memory_must_fit_the_nodes() -> None:
     assert errors(found) == [] and "more than RealMemory of small" in warnings(found)[0]
     found = lint(HEAD + b"SelectType=select/cons_tres\nNodeName=a CPUs=2\nDefMemPerCPU=1024\n", asked=("DefMemPerCPU",))
     assert errors(found) == [
-        "slurm_conf_settings.DefMemPerCPU: 1024 is more than RealMemory of every node (1 where it is not set): "
-        "no job that leaves its memory open can run there"
+        (
+            "slurm_conf_settings.DefMemPerCPU: 1024 is more than RealMemory of every node (1 where it is not set): "
+            "no job that leaves its memory open can run there"
+        )
     ]
 
 
@@ -310,7 +342,9 @@ def test_default_memory_beside_its_rival_is_refused_when_asked_for() -> None:
 
 def test_case_11_partitions_that_override_are_named() -> None:
     base = HEAD + b"SelectType=select/cons_tres\nDefMemPerCPU=2000\n"
-    found = lint(base + b"PartitionName=DEFAULT DefMemPerCPU=256\nPartitionName=gpu Nodes=g1 DefMemPerCPU=8000\nPartitionName=cpu Nodes=c1\n")
+    found = lint(
+        base + b"PartitionName=DEFAULT DefMemPerCPU=256\nPartitionName=gpu Nodes=g1 DefMemPerCPU=8000\nPartitionName=cpu Nodes=c1\n"
+    )
     assert [(one["severity"], one["cause"]) for one in found] == [
         ("info", "every partition has a default for memory of its own, which counts instead")
     ]
