@@ -91,7 +91,11 @@ class ActionModule(ActionBase):
         """The evidence that a module returned, or why there is none."""
         if given and "evidence" in given:
             return t.cast(Vars, given["evidence"])
-        return {"error": clean_text((given or {}).get("msg") or "unreachable")}
+        return ActionModule._no_answer(given or {"unreachable": True})
+
+    @staticmethod
+    def _no_answer(given: Vars) -> Vars:
+        return {"error": clean_text(given.get("msg") or "no message"), "unreachable": bool(given.get("unreachable"))}
 
     @staticmethod
     def _outcome(given: Vars | None, off: str) -> Vars:
@@ -100,7 +104,7 @@ class ActionModule(ActionBase):
             return given
         if not given or given.get("skipped"):
             return {"outcome": "not_run", "reason": off}
-        return {"outcome": "failed", "error": clean_text(given.get("msg") or "unreachable")}
+        return {"outcome": "failed", **ActionModule._no_answer(given)}
 
     @staticmethod
     def _node_names(task_vars: Vars) -> dict[str, str]:

@@ -8,7 +8,7 @@ Nothing passes by default: what could not be read fails, what does not apply is 
 
 ``seen``, the evidence::
 
-    {node: {HOST: ...}, controller: {HOST: ...}, dbd: {HOST: ...},   from verify_info, or {"error": text}
+    {node: {HOST: ...}, controller: {HOST: ...}, dbd: {HOST: ...},   from verify_info, or {"error": text, unreachable: true}
      probe: result of step_probe, crash: result of crash_test with its host}
 
 ``wanted``, what the rollout's variables ask for::
@@ -147,8 +147,10 @@ def _each(hosts, check, wanted):
 
 
 def _no_evidence(ev):
-    why = "the host could not be looked at: %s" % clean_text(ev["error"], 160)
-    return host_result("fail", why, [], "make the host answer over SSH, then run verify.yml again")
+    if ev.get("unreachable"):
+        shown = [evidence("ansible", ev["error"])]
+        return host_result("fail", "the host did not answer", shown, "make it answer over SSH, then verify again")
+    return host_result("fail", "the host could not be looked at: %s" % ev["error"], [], "mend what the error names, then verify again")
 
 
 def _differing(config, settings, keys):
@@ -369,7 +371,7 @@ def _node_list(ev, wanted, host):
     if ev["nodes"]["rc"] != 0 or not ev["nodes"]["list"]:
         shown = [evidence("scontrol -o show node", "rc %s %s" % (ev["nodes"]["rc"], ev["nodes"]["err"]))]
         return host_result("fail", "slurmctld does not answer", shown, "journalctl -u slurmctld")
-    known = list(wanted["nodes"].values())
+    known = set(wanted["nodes"].values())
     strangers = sorted(node["name"] for node in ev["nodes"]["list"] if node["base"] != "FUTURE" and node["name"] not in known)
     if strangers:
         why = "not in the inventory group slurm_compute: %s" % ", ".join(strangers)
