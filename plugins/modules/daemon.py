@@ -200,7 +200,8 @@ class Daemon:
         calls = systemd_unit.parse_exec(self.show().get("ExecStart", ""))
         argv = calls[0]["argv"].split() if calls else []
         bin_dir = os.path.join(os.path.dirname(os.path.dirname(calls[0]["path"])), "bin") if calls else None
-        paths = slurm_layout.candidate_confs(self.params["conf_path"], argv, {}, bin_dir) + ["/run/slurm/conf/slurm.conf"]
+        given = self.params["conf_path"]
+        paths = [given] if given else slurm_layout.candidate_confs(argv, {}, bin_dir) + ["/run/slurm/conf/slurm.conf"]
         host = platform.node().split(".")[0]
         for path in paths:
             if self.name == "slurmdbd":
