@@ -187,7 +187,7 @@ def test_steps_are_found_by_name(tmp_path: pathlib.Path) -> None:
     for words in (["slurmstepd: [7.batch]", "30"], ["slurmstepd", "infinity"]):
         pid = os.fork()
         if pid == 0:
-            os.execv(str(program), words)  # noqa: S606
+            os.execv(str(program), words)
         pids.append(pid)
     try:
         deadline = time.monotonic() + 5
