@@ -4,6 +4,7 @@
 set -euo pipefail
 
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+PATH=${PATH//"$REPO/.venv/bin:"/}      # the environment is not made with what it may contain
 LAB_ID=${LAB_ID:-0}
 [[ $LAB_ID =~ ^[0-9]$ ]] || { echo "LAB_ID must be one digit, not '$LAB_ID'" >&2; exit 2; }
 RELEASE=${RELEASE:-bookworm}
