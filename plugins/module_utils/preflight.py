@@ -120,8 +120,8 @@ def controller_problems(host, fact, computes):
         return [
             problem(
                 host,
-                "scontrol ping got no answer from slurmctld",
-                "journalctl -u slurmctld; start it before rolling out",
+                "scontrol ping got no answer from slurmctld: %s" % ((view or {}).get("error") or "not asked"),
+                "mend what it says, or start slurmctld (journalctl -u slurmctld), before rolling out",
                 "slurmctld 未响应",
                 "slurmctld does not answer",
             )

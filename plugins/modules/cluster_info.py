@@ -85,6 +85,7 @@ import platform
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import (
+    finding,
     loaders,
     scontrol_text,
     slurm_conf,
@@ -178,6 +179,17 @@ def look_at_conf(given, units, programs, controller):
     }
 
 
+def find_version(units, programs):
+    """The daemons are asked first: unlike scontrol, they tell their version also where slurm.conf is broken."""
+    commands = [[slurm_layout.words(units[name]["exec_start"])[:1], "-V"] for name in DAEMONS]
+    commands += [[[programs["scontrol"]] if programs["scontrol"] else [], "--version"]]
+    for program, option in commands:
+        version, release = slurm_layout.parse_version(loaders.run(program + [option], LIMIT).out) if program else ("", [])
+        if version:
+            return version, release
+    return "", []
+
+
 def munge_works():
     made = loaders.run(["munge", "-n"], 5)
     if made.rc != 0:
@@ -189,8 +201,10 @@ def look_at_controller(programs, conf_path):
     def ask(*args):
         return loaders.scontrol(programs[args[0]], args[1:], LIMIT, conf_path)
 
-    if not programs["scontrol"] or ask("scontrol", "ping").rc != 0:
-        return {"ping": False, "config": {}, "nodes": [], "jobs": [], "cluster_registered": False}
+    pinged = ask("scontrol", "ping") if programs["scontrol"] else loaders.Result(127, err="no scontrol")
+    if pinged.rc != 0:
+        error = finding.clean_text((pinged.err or pinged.out).strip().replace("\n", "; "))
+        return {"ping": False, "error": error, "config": {}, "nodes": [], "jobs": [], "cluster_registered": False}
     config = scontrol_text.parse_config(ask("scontrol", "show", "config").out)
     jobs = ask("squeue", "--noheader", "--format=" + scontrol_text.SQUEUE_FORMAT) if programs["squeue"] else None
     registered = False
@@ -239,9 +253,7 @@ def main():
     units = look_at_units()
     programs = find_programs(params["bin_dirs"], units)
     conf = look_at_conf(params["conf_path"], units, programs, params["controller"])
-    version, release = "", []
-    if programs["scontrol"]:
-        version, release = slurm_layout.parse_version(loaders.run([programs["scontrol"], "--version"], LIMIT).out)
+    version, release = find_version(units, programs)
     view = look_at_controller(programs, conf["path"]) if params["controller"] else None
     files = slurm_conf.parse(conf["path"], loaders.read_bytes, release) if conf["path"] else None
     conf["files"] = files.paths if files else []

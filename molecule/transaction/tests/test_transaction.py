@@ -75,7 +75,7 @@ def test_bad_input_is_refused_before_anything_is_written(memory: State, argument
     assert everything() == memory["legacy"]
 
 
-@pytest.mark.parametrize("line", ["<<<<<<< HEAD", "Empty file for user customisations", "SlurmdTimeout=300s", "ReturnToServise=2"])
+@pytest.mark.parametrize("line", ["<<<<<<< HEAD", "Empty file for user customisations", "MessageTimeout=30s", "ReturnToServise=2"])
 def test_case_15_a_file_that_slurm_would_refuse_is_refused_with_its_place(memory: State, line: str) -> None:
     site = "/usr/local/slurm/etc/site.conf"
     before = cluster.out(cluster.CONTROLLER, "cat", site) + "\n"
