@@ -619,9 +619,13 @@ def _state_dir(conf, state, out):
 
 
 def complaints(output):
-    """The lines with which a Slurm program complains."""
-    lines = finding.clean_lines(slurm_conf.mask(finding.to_text(output)), 50)
-    return [re.sub(r"^\S*?: (?=error:|fatal:)", "", line) for line in lines if re.search(r"\b(error|fatal): ", line)]
+    """The lines with which a Slurm program complains, each once."""
+    said = []
+    for line in finding.clean_lines(slurm_conf.mask(finding.to_text(output)), 50):
+        found = re.search(r"\b(error|fatal): .*", line)
+        if found and found.group(0) not in said:
+            said.append(found.group(0))
+    return said
 
 
 def proof(rc, output, timed_out, before, host, path):
@@ -633,17 +637,14 @@ def proof(rc, output, timed_out, before, host, path):
     said = complaints(output)
     fresh = [line for line in said if line not in before]
     if timed_out:
-        out.add("conf_proof", "error",
-                "scontrol did not finish reading the file", "look at what it waits for: an included file, a name service", path=path)
-    elif rc != 0 and not fresh:
-        out.add("conf_proof", "error",
-                "scontrol refuses the file: %s" % (" / ".join(said) or "it says nothing"), "see slurm.conf(5)", path=path)
-    for line in fresh:
-        out.add("conf_proof", "error", "scontrol says: %s" % line, "see slurm.conf(5) on the key it names", path=path)
-    if rc == 0:
-        for line in said:
-            if line in before:
-                out.add("conf_proof", "warning", "scontrol says of the present file too: %s" % line, "see slurm.conf(5)", path=path)
+        out.add("conf_proof", "error", "scontrol did not finish reading the file",
+                "look at what it waits for: an included file, a name service", path=path)
+    elif rc != 0 or fresh:
+        out.add("conf_proof", "error", "scontrol says: %s" % (" / ".join(fresh or said) or "nothing, but fails"),
+                "see slurm.conf(5) on the key it names", path=path)
+    for line in said if rc == 0 else []:
+        if line in before:
+            out.add("conf_proof", "warning", "scontrol says of the present file too: %s" % line, "see slurm.conf(5)", path=path)
     return out.found
 
 

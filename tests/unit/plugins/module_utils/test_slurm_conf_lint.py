@@ -402,7 +402,11 @@ def test_a_change_that_is_no_work_for_a_tool(key: str) -> None:
 
 
 def test_complaints_are_found_without_the_programs_name() -> None:
-    output = "a\nscontrol: error: Bad EnforcePartLimits: x\nscontrol: fatal: Unable to process configuration file\ndebug: error code\n"
+    output = (
+        "a\n"
+        + 2 * "scontrol: error: Bad EnforcePartLimits: x\n"
+        + "scontrol: fatal: Unable to process configuration file\ndebug: error code\n"
+    )
     assert slurm_conf_lint.complaints(output) == ["error: Bad EnforcePartLimits: x", "fatal: Unable to process configuration file"]
 
 
