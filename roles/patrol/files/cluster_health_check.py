@@ -56,7 +56,7 @@ SSH += ["-o", "ControlMaster=no", "-o", "ControlPath=none"]
 HOST_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")
 
 # Seconds. A round takes ROUND and two calls of scontrol at most, whatever hangs.
-ROUND, CALL, CONNECTION, LOOKING, FIXING = 70, 10, 14, 40, 20
+ROUND, CALL, CONNECTION, LOOKING, FIXING = 60, 10, 14, 40, 20
 SETTLING = 10  # after a boot nodes register by themselves
 FAN_OUT = 64
 MEMORY = 3600
