@@ -15,6 +15,10 @@ COMPUTES = ("k8s-node-01", "k8s-node-02", "k8s-node-03")
 HOSTS = (CONTROLLER, *COMPUTES)
 DAEMONS = {CONTROLLER: ("slurmctld", "slurmdbd"), **dict.fromkeys(COMPUTES, ("slurmd",))}
 
+# Labs side by side must not write one another's report.
+LAB = os.environ.get("LAB_ID", "")
+REPORTS = f"reports/lab{LAB}" if LAB else "reports"
+
 # What a rollout may touch: configuration, units and scripts. Its snapshots stay behind on purpose.
 WATCHED = ("/etc", "/usr/local", "/opt")
 IGNORED = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/etc/mtab", "/etc/ld.so.cache", "/etc/.updated", "/etc/machine-id")
@@ -22,8 +26,7 @@ IGNORED = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/etc/mtab", "/etc
 
 def container(host: str) -> str:
     """Name of the container that is *host* in the lab with the present LAB_ID."""
-    lab = os.environ.get("LAB_ID", "")
-    return f"lab{lab}-{host}" if lab else host
+    return f"lab{LAB}-{host}" if LAB else host
 
 
 def run(host: str, *argv: str, check: bool = True, timeout: float = 120, feed: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -42,7 +45,7 @@ def out(host: str, *argv: str, **options: t.Any) -> str:
 
 def playbook(name: str, *args: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     """Run a playbook as an operator does; both streams end up in stdout."""
-    command = [str(ROOT / ".venv/bin/ansible-playbook"), f"playbooks/{name}.yml", *args]
+    command = [str(ROOT / ".venv/bin/ansible-playbook"), f"playbooks/{name}.yml", "-e", f"verify_report_dir={REPORTS}", *args]
     environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_NOCOLOR": "true"}
     for variable in [key for key in environment if key.startswith(("MOLECULE_", "ANSIBLE_CONFIG", "ANSIBLE_ROLES", "ANSIBLE_COLLECTIONS"))]:
         del environment[variable]
@@ -77,7 +80,7 @@ def recap(text: str) -> dict[str, dict[str, int]]:
 
 def verdicts() -> dict[int, str]:
     """The verdict of each item in the report of the last verification."""
-    report = json.loads((ROOT / "reports/verify.json").read_text(encoding="utf-8"))
+    report = json.loads((ROOT / REPORTS / "verify.json").read_text(encoding="utf-8"))
     return {item["id"]: item["verdict"] for item in report["items"]}
 
 

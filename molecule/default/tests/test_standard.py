@@ -90,7 +90,7 @@ def test_verify_passes_13_of_13() -> None:
 
 def test_the_report_has_three_more_forms() -> None:
     for name, beginning in (("verify.xml", "<?xml"), ("verify.html", "<!DOCTYPE html>"), ("verify.json", "{")):
-        assert (cluster.ROOT / "reports" / name).read_text(encoding="utf-8").lstrip().startswith(beginning)
+        assert (cluster.ROOT / cluster.REPORTS / name).read_text(encoding="utf-8").lstrip().startswith(beginning)
 
 
 def test_the_built_artefact_verifies_the_cluster() -> None:
