@@ -40,7 +40,7 @@ MUNGES = (unit("active", "running"), unit("inactive", "dead"), unit("failed", "f
 RUNNING = unit("active", "running")
 FAILED = unit("failed", "failed", Result="start-limit-hit")
 STOPPED = unit("inactive", "dead", ExecMainStartTimestampMonotonic="7000000", InactiveEnterTimestampMonotonic="90000000")
-SLURMDS = (
+SLURMDS: tuple[Show, ...] = (
     RUNNING,
     {**RUNNING, "KillMode": "control-group"},
     {**RUNNING, "UnitFileState": "disabled"},
