@@ -24,7 +24,7 @@ readonly ROLLOUT_REASON='HC: rollout in progress' # deploy.yml's, which takes it
 readonly ALL_CHECKS='root_writable tmp_writable mounts dirs_writable memory disk munge'
 # When each phase is over, in hundredths of a second from the start, whatever hangs. What a phase does not use, the
 # next one has. slurmd would kill the script after 60 s.
-readonly PROBES_UNTIL=500 READ_UNTIL=1000 UPDATE_UNTIL=1400 READ_BACK_UNTIL=1550 END=1650
+readonly START_UNTIL=400 PROBES_UNTIL=600 READ_UNTIL=1000 UPDATE_UNTIL=1400 READ_BACK_UNTIL=1550 TEXTFILE_UNTIL=1600 END=1700
 # How long to wait for what was killed.
 readonly KILL_GRACE=30
 
@@ -47,7 +47,11 @@ HC_SLURM_BIN=
 HC_SLURM_CONF=
 HC_TEXTFILE=
 
-die() { printf 'slurm_health_check: %s\n' "$*" >&2; exit 2; }
+die() {
+    printf 'slurm_health_check: %s\n' "$*" >&2
+    if [[ $mode == run ]]; then timeout -s KILL 2 logger -t slurm_health_check -p daemon.err -- "$*" </dev/null 2>/dev/null; fi
+    exit 2
+}
 
 # --- arguments and settings
 
@@ -72,8 +76,14 @@ read -r owner permissions < <(stat -L -c '%u %a' -- "$config" 2>/dev/null) || di
 # shellcheck source=/dev/null
 . "$config" || die "$config is no valid settings file"
 
-if [[ -n $HC_SLURM_BIN ]]; then PATH=$HC_SLURM_BIN:$PATH; fi
+# By its path, and not through PATH: where Slurm lies on a mount that hangs, so would the look for every other program.
+readonly SCONTROL=${HC_SLURM_BIN:+$HC_SLURM_BIN/}scontrol
 if [[ -n $HC_SLURM_CONF ]]; then export SLURM_CONF=$HC_SLURM_CONF; fi
+for check in $HC_CHECKS; do [[ " $ALL_CHECKS " == *" $check "* ]] || die "$config: there is no check $check"; done
+for setting in HC_MEMORY_MIN_MB HC_DISK_MAX_PERCENT HC_INODE_MAX_PERCENT HC_DRAIN_AFTER HC_UNDRAIN_AFTER; do
+    # no leading zero either, which the shell takes for octal
+    [[ ${!setting} =~ ^(0|[1-9][0-9]{0,8})$ ]] || die "$config: $setting is no number: ${!setting}"
+done
 short_name=$(uname -n)
 node=${SLURMD_NODENAME:-${short_name%%.*}}
 [[ $node =~ ^[A-Za-z0-9_.-]+$ ]] || die 'SLURMD_NODENAME is no node name'
@@ -125,13 +135,28 @@ trap 'rm -rf -- "$work"' EXIT
 clock() { local uptime; read -r uptime _ </proc/uptime; now=$((10#${uptime/./})); }
 clock
 readonly BEGAN=$now
+key_of=() # by process id
+
+# start_time PID: together with the number it says which process is meant
+start_time() {
+    local line
+    read -r line 2>/dev/null <"/proc/$1/stat" || return
+    read -r -a line <<<"${line##*) }" # what follows the name begins with field 3
+    [[ ${line[0]} != [ZX] ]] && echo "${line[19]}"
+}
 
 # start KEY COMMAND...: in the background, holding neither the lock nor slurmd's pipes. Its process id is in $started.
+# Fails while the last one of that key still hangs.
 start() {
-    local key=$1
+    local key=$1 pid since
     shift
+    if [[ -e $run_dir/hung/$key ]]; then
+        if read -r pid since <"$run_dir/hung/$key" && [[ $(start_time "$pid") == "$since" ]]; then return 1; fi
+        rm -f -- "$run_dir/hung/$key"
+    fi
     setsid "$@" </dev/null >"$work/$key.out" 2>/dev/null 9>&- &
     started=$!
+    key_of[started]=$key
 }
 
 # still_running PID...: those of our own children that have not ended, in $left
@@ -144,7 +169,7 @@ still_running() {
     ((${#left[@]} > 0))
 }
 
-# finish MARK PID...: wait for all of them, kill what is left at that time. What survives that is in $left.
+# finish MARK PID...: wait for all of them, kill what is left at that time. What survives that is in $left, and remembered.
 finish() {
     local until=$((BEGAN + $1)) pid
     shift
@@ -154,30 +179,25 @@ finish() {
         sleep 0.05
     done
     ((${#left[@]})) || return 0
-    for pid in "${left[@]}"; do kill -KILL -- "-$pid" 2>/dev/null; done
-    until=$((now + KILL_GRACE))
-    while still_running "$@" && clock && ((now < until)); do sleep 0.05; done
+    {
+        for pid in "${left[@]}"; do kill -KILL -- "-$pid"; done
+        until=$((now + KILL_GRACE))
+        while still_running "$@" && clock && ((now < until)); do sleep 0.05; done
+    } 2>/dev/null # where bash tells that they were killed
+    for pid in ${left[@]+"${left[@]}"}; do echo "$pid $(start_time "$pid")" >"$run_dir/hung/${key_of[pid]}"; done
     return 1
 }
 
 # ask MARK COMMAND...: its answer in $answer; fails when the command does, or gives none in time
 ask() {
-    local mark=$1 pid
+    local mark=$1 key=ask.${2##*/} pid
     shift
     answer=
-    start ask "$@"
+    start "$key" "$@" || return
     pid=$started
-    finish "$mark" "$pid" || return 124
+    finish "$mark" "$pid" || return
     wait "$pid" || return
-    answer=$(<"$work/ask.out")
-}
-
-# start_time PID: together with the number it says which process is meant
-start_time() {
-    local line
-    read -r line 2>/dev/null <"/proc/$1/stat" || return
-    read -r -a line <<<"${line##*) }" # what follows the name begins with field 3
-    [[ ${line[0]} != [ZX] ]] && echo "${line[19]}"
+    answer=$(<"$work/$key.out")
 }
 
 # --- the checks
@@ -200,21 +220,17 @@ readonly WRITE='file=${1%/}/.slurm_health_check.$$.$RANDOM$RANDOM
 
 # probe CHECK KIND SUBJECT: begin it, unless the last one like it still hangs
 probe() {
-    local key record pid since
-    key=$1.$2.$(cksum <<<"$3")
-    key=${key// /.}
-    record=$run_dir/hung/$key
-    if read -r pid since 2>/dev/null <"$record" && [[ $(start_time "$pid") == "$since" ]]; then
-        fail "$1" "hung $3"
-        return
-    fi
-    rm -f -- "$record"
+    local key=$1.$2.${3//+/++}
+    key=${key//\//+-}
+    if ((${#key} > 250)); then key=$1.$2.$(cksum <<<"$3"); fi
+    clock
+    if ((now - BEGAN >= START_UNTIL)); then fail "$1" "no time for $3"; return; fi
     case $2 in
         writable) start "$key" "$BASH" -c "$WRITE" probe "$3" ;;
         answers) start "$key" stat -f -- "$3" ;;
         usage) start "$key" stat -f -c '%b %f %a %c %d' -- "$3" ;;
         credential) start "$key" "$BASH" -o pipefail -c 'munge -n | unmunge' ;;
-    esac
+    esac || { fail "$1" "hung $3"; return; }
     pids+=("$started") keys+=("$key") checks+=("$1") kinds+=("$2") subjects+=("$3")
 }
 
@@ -284,7 +300,6 @@ if ((${#pids[@]})); then
     abandoned=" ${left[*]-} "
     for ((index = 0; index < ${#pids[@]}; index++)); do
         if [[ $abandoned == *" ${pids[index]} "* ]]; then
-            printf '%s %s\n' "${pids[index]}" "$(start_time "${pids[index]}")" >"$run_dir/hung/${keys[index]}"
             status=137
         else
             wait "${pids[index]}" 2>/dev/null
@@ -337,7 +352,7 @@ if [[ $verdict == pass ]]; then good_runs=$((good_runs + 1)) bad_runs=0; else ba
 readonly STATE_FIELD=' State=([^ ]+)' REASON_TAIL='^(.*) \[([^][@ ]+)@[0-9T:.+-]+\]'
 state='' reason='' reason_user=''
 read_node() { # MARK
-    ask "$1" scontrol -o show node "$node" || return 1
+    ask "$1" "$SCONTROL" -o show node "$node" || return 1
     [[ $answer =~ $STATE_FIELD ]] || return 1
     state=${BASH_REMATCH[1]}
     reason='' reason_user=''
@@ -374,8 +389,8 @@ decide() {
 
 request() {
     case $action in
-        drain | update) ask "$UPDATE_UNTIL" scontrol update "nodename=$node" state=drain "reason=$wanted_reason" ;;
-        undrain) ask "$UPDATE_UNTIL" scontrol update "nodename=$node" state=undrain ;;
+        drain | update) ask "$UPDATE_UNTIL" "$SCONTROL" update "nodename=$node" state=drain "reason=$wanted_reason" ;;
+        undrain) ask "$UPDATE_UNTIL" "$SCONTROL" update "nodename=$node" state=undrain ;;
     esac
 }
 
@@ -427,7 +442,11 @@ metrics() {
         fi
     done
 }
-if [[ -n $HC_TEXTFILE ]]; then metrics | replace "$HC_TEXTFILE"; fi
+if [[ -n $HC_TEXTFILE ]]; then
+    metrics >"$work/metrics"
+    # shellcheck disable=SC2016
+    ask "$TEXTFILE_UNTIL" "$BASH" -c 'printf "%s\n" "$(<"$1")" >"$2.new" && exec mv -f -- "$2.new" "$2"' textfile "$work/metrics" "$HC_TEXTFILE"
+fi
 
 # slurmd swallows what its program prints, and journald does not know the unit of a process that is gone when it looks.
 # So the line names slurmd as its object, which `journalctl -u slurmd` shows as well.
