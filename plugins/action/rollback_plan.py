@@ -47,7 +47,7 @@ class ActionModule(ActionBase):
         actions: dict[str, list[str]] = {}
         keys: list[str] = []
         if chosen:
-            actions = rollback_plan.actions(listed, chosen)
+            actions = rollback_plan.actions(listed, chosen, bool(wanted))
             keys = rollback_plan.unsafe_keys(listed, chosen)
             problems.extend(rollback_plan.job_problems(keys, jobs, policy))
         kept = rollback_plan.kept_keys(keys, jobs, policy)

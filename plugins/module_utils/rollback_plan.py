@@ -23,20 +23,23 @@ def target(listed, wanted):
     return min(standing) if standing else None
 
 
-def taken_back(host, snapshot_id):
-    """The snapshots of one host that going back to *snapshot_id* takes back."""
+def taken_back(host, snapshot_id, named=False):
+    """The snapshots of one host that going back to *snapshot_id* takes back.
+
+    :param named: the operator asked for this one, so it counts also where it was taken back before
+    """
     return [
         one
         for one in host["snapshots"]
-        if one["id"] == snapshot_id or (one["id"] > snapshot_id and one["state"] not in ("rolled_back", "damaged"))
+        if (one["id"] >= snapshot_id and one["state"] not in ("rolled_back", "damaged")) or (named and one["id"] == snapshot_id)
     ]
 
 
-def actions(listed, snapshot_id):
+def actions(listed, snapshot_id, named=False):
     """{host: sorted actions} of every rollout that is taken back; hosts that took part in none are left out."""
     result = {}
     for name, host in listed.items():
-        chosen = taken_back(host, snapshot_id)
+        chosen = taken_back(host, snapshot_id, named)
         if chosen:
             result[name] = sorted({action for one in chosen for action in one["meta"].get("actions") or []})
     return result

@@ -68,6 +68,12 @@ def test_what_was_taken_back_already_asks_for_nothing() -> None:
     assert rollback_plan.actions(listed, "B") == {"c1": ["restart_slurmctld"]}
 
 
+def test_a_host_that_is_back_already_has_nothing_to_do_unless_the_id_is_named() -> None:
+    listed = {"c1": host(snap("A", actions=["reconfigure"]), back_to="A"), "n1": host(snap("A", "rolled_back", actions=["restart_slurmd"]))}
+    assert rollback_plan.actions(listed, "A") == {"c1": ["reconfigure"]}
+    assert rollback_plan.actions(listed, "A", named=True) == {"c1": ["reconfigure"], "n1": ["restart_slurmd"]}
+
+
 def test_running_jobs_refuse_or_keep_the_unsafe_key() -> None:
     job = {"id": "1", "name": "a", "user": "u", "state": "RUNNING", "nodes": "n1"}
     keys = rollback_plan.unsafe_keys(TWO, "A")
