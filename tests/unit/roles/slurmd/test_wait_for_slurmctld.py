@@ -164,6 +164,29 @@ def test_a_late_controller_is_seen_within_two_seconds(site: Site) -> None:
     assert ended - served[0] < 2 + SLACK / 2
 
 
+def test_attempts_that_hang_do_not_use_up_the_right_to_ask(site: Site) -> None:
+    """An attempt may hang longer than a dozen of them take to begin; none of those is ever answered."""
+    text = site.script.read_text(encoding="utf-8")
+    assert "ANSWER_LIMIT=15\n" in text
+    site.script.write_text(text.replace("ANSWER_LIMIT=15\n", "ANSWER_LIMIT=40\n"), encoding="utf-8")
+    served: list[float] = []
+
+    def serve_after_a_dozen() -> None:
+        while len(site.asked()) < 12:
+            time.sleep(0.05)
+        site.mark(f"127.0.0.1:{port}", "serves")
+        served.append(time.monotonic())
+
+    with listening() as port:
+        thread = threading.Thread(target=serve_after_a_dozen)
+        thread.start()
+        done, _took = site.run(f"127.0.0.1:{port}", limit=60)
+        ended = time.monotonic()
+        thread.join()
+    assert done.returncode == 0
+    assert ended - served[0] < 2 + SLACK
+
+
 def test_a_configuration_with_includes_proves_its_controller(site: Site) -> None:
     """Before slurmd ever ran, scontrol gets slurm.conf, does not find what it includes, and tries for a minute."""
     with listening() as port:
