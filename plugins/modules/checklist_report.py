@@ -22,6 +22,10 @@ options:
     description: Where the reports are written, on the control node.
     type: path
     default: reports
+  fail:
+    description: Fail when an item fails. The ids of those that failed are returned in any case.
+    type: bool
+    default: true
   wanted:
     description: What the cluster should be like; the role's own variables.
     type: dict
@@ -68,6 +72,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+items:
+  description: Ids of the items that failed.
+  returned: always
+  type: list
+  elements: str
 summary:
   description: How many items passed, failed and were skipped.
   returned: always

@@ -80,6 +80,12 @@ options:
       active:
         description: Whether it runs now. A running one whose unit file changed is restarted. Not for Slurm's daemons.
         type: bool
+      anew:
+        description:
+          - For a oneshot that a timer starts. It is begun anew when its unit file changed, and when it is active, as one
+            is left by an earlier unit with C(RemainAfterExit=yes); else its timer would never elapse again.
+        type: bool
+        default: false
   host:
     description: Name of the host in the reported changes.
     type: str
@@ -231,7 +237,7 @@ class Unit:
 
     def __init__(self, name, wanted, touched, brought):
         """
-        :param wanted: {enabled, active} of the task
+        :param wanted: {enabled, active, anew} of the task
         :param touched: a file of it changes in this call
         :param brought: its unit file is written in this call
         """
@@ -254,6 +260,9 @@ class Unit:
             self.steps.append(("enabled", file_state or "absent", verb + "d", [verb, name]))
         if wanted.get("active") and (not active or touched):
             self.steps.append(("active", "active" if active else "inactive", "active", ["restart", name]))
+        if wanted.get("anew") and (touched or show.get("ActiveState") == "active"):
+            # --no-block: how long it takes is no matter of the files
+            self.steps.append(("active", show.get("ActiveState", "inactive"), "begun anew", ["--no-block", "restart", name]))
         if wanted.get("active") is False and active:
             self.steps.append(("active", "active", "inactive", ["stop", name]))
 
@@ -352,6 +361,7 @@ def main():
                     "name": {"type": "str", "required": True},
                     "enabled": {"type": "bool"},
                     "active": {"type": "bool"},
+                    "anew": {"type": "bool", "default": False},
                 },
             },
             "host": {"type": "str", "default": ""},

@@ -210,3 +210,22 @@ def test_writes_are_refused_where_others_could_redirect_them(run_module: Run, tm
             result = run_module("host_files", check=check, files=[{"path": str(tmp_path / path), "content": "x"}])
             assert result["failed"] and told in result["msg"]
     assert not (open_dir / "f").exists()
+
+
+@pytest.mark.parametrize(("left", "begun"), [("active", True), ("inactive", False), ("activating", False)])
+def test_a_oneshot_left_active_by_another_unit_is_begun_anew(
+    run_module: Run, etc: pathlib.Path, systemd: Systemd, left: str, begun: bool
+) -> None:
+    """S68: under RemainAfterExit=yes a service stays active after its run, and its timer never elapses again."""
+    path = etc / "systemd" / "system" / "patrol.service"
+    call: dict[str, t.Any] = {
+        "files": [{"path": str(path), "content": "[Service]\nType=oneshot\n", **me()}],
+        "units": [{"name": "patrol.service", "anew": True}],
+    }
+    assert run_module("host_files", **call)["changed"]
+    assert systemd.calls[-1] == ["--no-block", "restart", "patrol.service"], "its file changed"
+
+    systemd.calls.clear()
+    systemd.units["patrol.service"] = {"LoadState": "loaded", "ActiveState": left}
+    assert run_module("host_files", **call)["changed"] is begun
+    assert bool(systemd.calls) is begun
