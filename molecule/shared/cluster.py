@@ -161,6 +161,30 @@ def submit(seconds: int, *options: str) -> str:
     return out(CONTROLLER, "sbatch", "--parsable", "--output=/dev/null", *options, "--wrap", f"srun sleep {seconds}")
 
 
+# Slow machines must not end a job before its test is done with it, so it ends when it is told.
+UNTIL_TOLD = "srun bash -c 'until [ -e /run/end-of-job ]; do sleep 0.5; done'"
+
+
+def run_until_told() -> str:
+    """A job that runs on all nodes until :func:`tell_to_end`; its id."""
+    for name in COMPUTES:
+        run(name, "rm", "-f", "/run/end-of-job")
+    job = out(
+        CONTROLLER, "sbatch", "--parsable", "--output=/dev/null", "--job-name=everywhere", "--nodes=3", "--ntasks=3", "--wrap", UNTIL_TOLD
+    )
+    wait_for(lambda: job_state(job) == "RUNNING", 60, f"job {job} runs")
+    return job
+
+
+def tell_to_end(job: str) -> None:
+    """End the job of :func:`run_until_told`, and wait until it has ended, COMPLETED and once."""
+    for name in COMPUTES:
+        run(name, "touch", "/run/end-of-job")
+    wait_for(lambda: job_state(job) == "", 60, f"job {job} ends")
+    wait_for(lambda: {row[1] for row in accounting(job)} == {"COMPLETED"}, 60, f"job {job} COMPLETED in sacct: {accounting(job)}")
+    assert [row[0] for row in accounting(job)].count(job) == 1
+
+
 def job_state(job: str) -> str:
     """State of a job in squeue, empty when it is no longer there."""
     return out(CONTROLLER, "squeue", "--noheader", "--format=%T", "--jobs", job, check=False)

@@ -38,13 +38,6 @@ def plugin_dir() -> str:
     return cluster.config("PluginDir")
 
 
-def run_everywhere(seconds: int) -> str:
-    """A job that runs on all three nodes."""
-    job = cluster.submit(seconds, "--nodes=3", "--ntasks=3", "--job-name=everywhere")
-    cluster.wait_for(lambda: cluster.job_state(job) == "RUNNING", 60, f"job {job} runs")
-    return job
-
-
 def test_verify_fails_exactly_what_the_legacy_state_breaks(memory: State) -> None:
     memory["legacy"] = everything()
     cluster.refuse("verify")
@@ -110,7 +103,7 @@ def test_a_slurmctld_that_does_not_come_up_brings_the_old_state_back(memory: Sta
 
 
 def test_running_jobs_are_named_and_nothing_is_written(memory: State) -> None:
-    memory["job"] = run_everywhere(150)
+    memory["job"] = cluster.run_until_told()
     output = cluster.refuse("deploy")
     assert "JobAcctGatherType" in output
     assert f"{memory['job']} (everywhere" in output
@@ -138,12 +131,7 @@ def test_rollback_under_the_running_job_restores_all_since_nothing_unsafe_was_ch
 
 
 def test_the_job_ends_completed_once(memory: State) -> None:
-    job = memory["job"]
-    cluster.wait_for(lambda: cluster.job_state(job) == "", 240, f"job {job} ends")
-    cluster.wait_for(lambda: all(row[1] == "COMPLETED" for row in cluster.accounting(job)), 30, f"job {job} COMPLETED in sacct")
-    assert [row[0] for row in cluster.accounting(job)].count(job) == 1
-    restarts = cluster.out(cluster.CONTROLLER, "sacct", "-D", "-P", "-n", "-j", job, "--format=jobid,state")
-    assert "REQUEUED" not in restarts
+    cluster.tell_to_end(memory["job"])
 
 
 def test_the_next_deploy_completes_what_was_deferred(memory: State) -> None:
@@ -176,7 +164,7 @@ def test_check_mode_had_predicted_exactly_the_files_that_changed(memory: State) 
 
 
 def test_rollback_with_a_job_refuses_then_defers_then_completes(memory: State) -> None:
-    job = run_everywhere(100)
+    job = cluster.run_until_told()
     output = cluster.refuse("rollback")
     assert "JobAcctGatherType" in output
     assert f"{job} (everywhere" in output
@@ -187,9 +175,7 @@ def test_rollback_with_a_job_refuses_then_defers_then_completes(memory: State) -
     assert cluster.config("JobAcctGatherType") == "jobacct_gather/cgroup"
     assert cluster.config("ReturnToService") == "1"
 
-    cluster.wait_for(lambda: cluster.job_state(job) == "", 200, f"job {job} ends")
-    cluster.wait_for(lambda: all(row[1] == "COMPLETED" for row in cluster.accounting(job)), 30, f"job {job} COMPLETED in sacct")
-    assert [row[0] for row in cluster.accounting(job)].count(job) == 1
+    cluster.tell_to_end(job)
 
     cluster.succeed("rollback")
     assert cluster.config("JobAcctGatherType") == "jobacct_gather/none"
