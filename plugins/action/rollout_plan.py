@@ -70,6 +70,11 @@ class ActionModule(ActionBase):
         changes = rollout_plan.without_keys(changes, deferred)
         here = [host for host in controllers if host in hosts]
         host_actions = rollout_plan.merged_actions(rollout_plan.actions(changes, here, computes), interrupted)
+        left_out = [host for host in groups.get("slurm_compute", []) if host not in hosts]
+        nodes = view["nodes"] if view else []
+        names = {host: self._node_name(hostvars, host) for host in left_out}
+        problems.extend(preflight.limited_problems(host_actions, left_out, nodes, names))
+        problems.extend(preflight.interrupted_problems(host_actions, changes, jobs, policy))
         active = sorted({change["host"] for change in changes} | set(host_actions))
 
         self._show(changes, host_actions, deferred, problems)

@@ -37,6 +37,15 @@ def rollout_trouble(
     return failed + lost or stopped
 
 
+def node_names(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]]) -> list[str]:
+    """NodeName of each host, also of those that a limited run leaves out."""
+    names = []
+    for host in hosts:
+        variables = hostvars[host]
+        names.append(str(variables.get("hpcguard_node_name") or variables.get("cluster_node_name") or host))
+    return names
+
+
 def changed_since(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]], name: str) -> list[str]:
     """``host: path`` of every file that somebody changed since the rollout.
 
@@ -49,4 +58,4 @@ class FilterModule:
     """Names the filters for Ansible."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"rollout_trouble": rollout_trouble, "changed_since": changed_since}
+        return {"rollout_trouble": rollout_trouble, "changed_since": changed_since, "node_names": node_names}

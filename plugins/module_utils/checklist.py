@@ -392,6 +392,8 @@ def _node_state(node, wanted):
         return host_result("skip", "drained before this rollout: " + reason, shown)
     if scontrol_text.is_ours(node["reason"]):
         remedy = "mend what the reason names; the health check undrains the node by itself"
+        if "rollout in progress" in node["reason"]:
+            remedy = "a rollout was interrupted: run playbooks/deploy.yml again, or playbooks/rollback.yml"
     elif "NOT_RESPONDING" in flags or node["base"] == "DOWN":
         remedy = "on the node: systemctl status slurmd munge; then, on the controller: scontrol reconfigure"
     else:
@@ -509,6 +511,8 @@ def _restart_policy(unit, show, policy):
         problems.append("Restart=%s, wanted %s" % (show.get("Restart"), policy["restart"]))
     if systemd_unit.parse_usec(show.get("RestartUSec")) != int(policy["restart_sec"]) * 1000000:
         problems.append("RestartSec=%s, wanted %ss" % (show.get("RestartUSec"), policy["restart_sec"]))
+    if show.get("UnitFileState") == "disabled" and unit != "slurmdbd":  # of slurmdbd item 10 tells
+        problems.append("it is disabled and would not start with the host")
     if show.get("NeedDaemonReload") != "no":
         problems.append("the unit file changed and systemd has not read it (systemctl daemon-reload)")
     if unit == "slurmd":

@@ -12,7 +12,8 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from . import rollout_plan
+from . import rollout_plan, scontrol_text
+from .finding import clean_text
 
 OLDEST, NEWEST = (20, 11), (26, 5)
 NEEDED_FREE_MB = 20
@@ -188,6 +189,47 @@ def job_problems(changes, jobs, policy):
     ]
 
 
+def limited_problems(host_actions, computes, nodes, names):
+    """Nodes in service that a limited run leaves out of a change that every slurmd has to take on at once.
+
+    :param computes: inventory names of the hosts left out
+    :param nodes: nodes as slurmctld sees them
+    :param names: {inventory name: NodeName}
+    """
+    if not any("without_steps" in actions for actions in host_actions.values()):
+        return []
+    working = set(node["name"] for node in nodes if scontrol_text.in_service(node) and "DRAIN" not in node["flags"])
+    return [
+        problem(
+            host,
+            "the run is limited and leaves the node out, but a setting changes that every slurmd must be restarted for",
+            "include it, or drain it first (scontrol update nodename=%s state=drain reason=...)" % names[host],
+            "受限运行遗漏了在役节点",
+            "a node in service is left out",
+        )
+        for host in computes
+        if names[host] in working
+    ]
+
+
+def interrupted_problems(host_actions, changes, jobs, policy):
+    """Jobs that stand against finishing an interrupted rollout: its restarts are not among the changes any more."""
+    pending = sorted(host for host, actions in host_actions.items() if "without_steps" in actions)
+    running = rollout_plan.jobs_with_steps(jobs)
+    if policy == "drain" or not pending or not running or rollout_plan.unsafe_changes(changes, jobs):
+        return []
+    return [
+        problem(
+            pending[0],
+            "an interrupted rollout changed a setting that must not change while steps run, and the restarts are still due; running: %s"
+            % ", ".join("%s (%s, %s, on %s)" % (job["id"], job["name"], job["user"], job["nodes"]) for job in running[:20]),
+            "wait for the jobs, say -e slurm_running_jobs=drain, or take it back with playbooks/rollback.yml",
+            "中断的变更尚未完成且有作业正在运行",
+            "an interrupted rollout is pending while jobs run",
+        )
+    ]
+
+
 def describe(findings):
     """The findings as numbered lines a tired operator can work through."""
     lines = []
@@ -198,4 +240,5 @@ def describe(findings):
         lines.append("%d. [%s]%s %s / %s" % (number, found["host"], place, found["title"]["zh"], found["title"]["en"]))
         lines.append("   cause:  %s" % found["cause"])
         lines.append("   remedy: %s" % found["remedy"])
-    return lines
+    # job names and paths are somebody else's words
+    return [clean_text(line, 4000) for line in lines]

@@ -166,7 +166,8 @@ def look_at_conf(given, units, programs, controller):
     bin_dir = os.path.dirname(programs["scontrol"]) if programs["scontrol"] else None
     # what the operator names counts, also when it is not there: preflight refuses it then
     paths = [given] if given else slurm_layout.candidate_confs(daemon_argv(units[daemon]), units[daemon]["environment"], bin_dir)
-    path = next((os.path.realpath(name) for name in paths if os.path.exists(name)), None)
+    # the directory resolved, the name as Slurm opens it: a relative Include is looked for beside the name
+    path = next((os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in paths if os.path.exists(name)), None)
     configless = not controller and (servers or (cache and not path))
     return {
         "mode": "configless" if configless else ("local" if path else "none"),
@@ -256,7 +257,8 @@ def main():
     version, release = find_version(units, programs)
     view = look_at_controller(programs, conf["path"]) if params["controller"] else None
     files = slurm_conf.parse(conf["path"], loaders.read_bytes, release) if conf["path"] else None
-    conf["files"] = files.paths if files else []
+    # an edit goes through a symbolic link, so both ends of it count
+    conf["files"] = sorted(set(files.paths) | set(os.path.realpath(name) for name in files.paths)) if files else []
     if view and view["ping"]:
         conf["servers"] = slurm_layout.controllers(view["config"])
     elif files and not conf["servers"]:

@@ -146,7 +146,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, snapshot_manifest, systemd_unit
+from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, slurm_conf, snapshot_manifest, systemd_unit
 
 UNIT_PROPERTIES = ("LoadState", "UnitFileState", "ActiveState")
 
@@ -303,8 +303,8 @@ def restore(module, store):
     before_text, after_text = {}, {}
     for record in records:
         present[record["path"]], content = loaders.file_record(record["path"])
-        before_text[record["path"]] = text_of(content)
-        after_text[record["path"]] = text_of(contents.get(record["path"]))
+        before_text[record["path"]] = text_of(content, record["part"])
+        after_text[record["path"]] = text_of(contents.get(record["path"]), record["part"])
     foreign = snapshot_manifest.foreign(chosen, present)
     if foreign and not module.params["force"]:
         module.fail_json(msg="changed by somebody since the rollout: %s; nothing was put back" % ", ".join(foreign), foreign=foreign)
@@ -355,8 +355,10 @@ def change(module, thing, was, becomes):
     }
 
 
-def text_of(content):
-    return "" if content is None else content.decode("utf-8", "replace")
+def text_of(content, part):
+    """Text for a diff; slurm.conf may hold passwords."""
+    text = slurm_conf.to_text(content or b"")
+    return slurm_conf.readable(slurm_conf.mask(text) if part == "conf" else text)
 
 
 def unit_steps(units, differing):

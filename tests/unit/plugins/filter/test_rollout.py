@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, rollout_trouble
+from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, node_names, rollout_trouble
 
 DONE: dict[str, object] = {"hpcguard_reached": list(PHASES)}
 
@@ -42,3 +42,8 @@ def test_a_host_lost_in_the_present_play_counts_at_once() -> None:
 def test_files_changed_by_somebody_are_listed_with_their_host() -> None:
     hostvars = {"a": {"x": {"foreign": ["/etc/s.conf"]}}, "b": {}, "c": {"x": {"foreign": ["/y"]}}}
     assert changed_since(["a", "b"], hostvars, "x") == ["a: /etc/s.conf"]
+
+
+def test_a_host_that_a_limited_run_leaves_out_has_a_node_name_too() -> None:
+    hostvars: dict[str, dict[str, str]] = {"a": {"hpcguard_node_name": "x"}, "b": {"cluster_node_name": "y"}, "c": {}}
+    assert node_names(["a", "b", "c"], hostvars) == ["x", "y", "c"]

@@ -120,3 +120,33 @@ def test_the_list_is_numbered_and_gives_place_cause_and_remedy() -> None:
 def test_a_slurm_conf_that_the_operator_names_and_is_not_there_is_named() -> None:
     (found,) = preflight.host_problems("c1", host(conf={"mode": "none", "given": "/nowhere/slurm.conf"}), False)
     assert "/nowhere/slurm.conf" in found["cause"]
+
+
+STILL_DUE = {"c1": ["restart_slurmctld", "without_steps"], "n1": ["restart_slurmd"]}
+JOB = {"id": "42", "name": "md\x1b[2J", "user": "ann", "state": "RUNNING", "nodes": "n1"}
+UNSAFE = {"host": "c1", "thing": "slurm.conf:JobAcctGatherType", "from": "a", "to": "b", "class": "restart_without_steps"}
+
+
+def test_an_interrupted_rollout_is_not_finished_under_running_jobs() -> None:
+    for policy in ("refuse", "defer"):
+        (found,) = preflight.interrupted_problems(STILL_DUE, [], [JOB], policy)
+        assert "42" in found["cause"]
+    assert preflight.interrupted_problems(STILL_DUE, [], [JOB], "drain") == []
+    assert preflight.interrupted_problems(STILL_DUE, [], [], "refuse") == []
+    assert preflight.interrupted_problems({"n1": ["restart_slurmd"]}, [], [JOB], "refuse") == []
+    # told already, as a change of this rollout
+    assert preflight.interrupted_problems(STILL_DUE, [UNSAFE], [JOB], "refuse") == []
+
+
+@pytest.mark.parametrize(
+    ("base", "flags", "count"), [("IDLE", [], 1), ("MIXED", [], 1), ("IDLE", ["DRAIN"], 0), ("IDLE", ["NOT_RESPONDING"], 0), ("DOWN", [], 0)]
+)
+def test_a_limited_run_leaves_no_node_in_service_out_of_what_concerns_all(base: str, flags: list[str], count: int) -> None:
+    nodes = [{"name": "nodename9", "base": base, "flags": flags}]
+    assert len(preflight.limited_problems(STILL_DUE, ["n9"], nodes, {"n9": "nodename9"})) == count
+    assert preflight.limited_problems({"n1": ["restart_slurmd"]}, ["n9"], nodes, {"n9": "nodename9"}) == []
+
+
+def test_a_job_name_sends_nothing_to_the_terminal() -> None:
+    lines = preflight.describe(preflight.job_problems([UNSAFE], [JOB], "refuse"))
+    assert "\x1b" not in "".join(lines)
