@@ -60,7 +60,13 @@ class ActionModule(ActionBase):
         self._show(items, meta, folder)
 
         failed = [str(item["id"]) for item in items if item["verdict"] == "fail"]
-        result.update(changed=False, failed=bool(failed) and bool(args.get("fail", True)), items=failed, summary=render.counts(items), report=str(folder / "verify.html"))
+        result.update(
+            changed=False,
+            failed=bool(failed) and bool(args.get("fail", True)),
+            items=failed,
+            summary=render.counts(items),
+            report=str(folder / "verify.html"),
+        )
         result["msg"] = (
             f"failed: {', '.join(failed)} of {len(items)} items, see the table above or {result['report']}"
             if failed

@@ -139,9 +139,11 @@ class ActionModule(ActionBase):
         known = self._known_variables()
         found = []
         for name in sorted(task_vars):
-            if name in known or not name.startswith(OWN_PREFIXES):
+            if name in known or not name.startswith((*OWN_PREFIXES, "slurm_")):
                 continue
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6 if name.startswith(OWN_PREFIXES) else 0.9)
+            if not near and not name.startswith(OWN_PREFIXES):
+                continue  # slurm_ may well be somebody else's
             found.append(
                 preflight.problem(
                     "variables",

@@ -54,8 +54,29 @@ def changed_since(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.An
     return [f"{host}: {path}" for host in hosts for path in hostvars[host].get(name, {}).get("foreign", [])]
 
 
+STATES = {
+    "sealed": "stands, rollback.yml takes it back",
+    "taken": "was interrupted: deploy.yml finishes it, rollback.yml takes it back",
+    "rolled_back": "was taken back",
+    "damaged": "DAMAGED",
+}
+
+
+def snapshot_lines(snapshots: Iterable[Mapping[str, t.Any]]) -> list[str]:
+    """One line a snapshot, oldest first, fit to be read."""
+    return [
+        f"{one['id']}  {STATES[one['state']]}{': ' + one['problem'] if one['problem'] else ''}  ({len(one['paths'])} files)"
+        for one in snapshots
+    ] or ["no snapshot"]
+
+
 class FilterModule:
     """Names the filters for Ansible."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"rollout_trouble": rollout_trouble, "changed_since": changed_since, "node_names": node_names}
+        return {
+            "rollout_trouble": rollout_trouble,
+            "changed_since": changed_since,
+            "node_names": node_names,
+            "snapshot_lines": snapshot_lines,
+        }

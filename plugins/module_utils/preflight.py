@@ -198,7 +198,7 @@ def limited_problems(host_actions, computes, nodes, names):
     """
     if not any("without_steps" in actions for actions in host_actions.values()):
         return []
-    working = set(node["name"] for node in nodes if scontrol_text.in_service(node) and "DRAIN" not in node["flags"])
+    working = {node["name"] for node in nodes if scontrol_text.in_service(node) and "DRAIN" not in node["flags"]}
     return [
         problem(
             host,

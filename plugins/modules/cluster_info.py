@@ -167,7 +167,8 @@ def look_at_conf(given, units, programs, controller):
     # what the operator names counts, also when it is not there: preflight refuses it then
     paths = [given] if given else slurm_layout.candidate_confs(daemon_argv(units[daemon]), units[daemon]["environment"], bin_dir)
     # the directory resolved, the name as Slurm opens it: a relative Include is looked for beside the name
-    path = next((os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in paths if os.path.exists(name)), None)
+    found = next((name for name in paths if os.path.exists(name)), None)
+    path = os.path.join(os.path.realpath(os.path.dirname(found)), os.path.basename(found)) if found else None
     configless = not controller and (servers or (cache and not path))
     return {
         "mode": "configless" if configless else ("local" if path else "none"),
@@ -258,7 +259,7 @@ def main():
     view = look_at_controller(programs, conf["path"]) if params["controller"] else None
     files = slurm_conf.parse(conf["path"], loaders.read_bytes, release) if conf["path"] else None
     # an edit goes through a symbolic link, so both ends of it count
-    conf["files"] = sorted(set(files.paths) | set(os.path.realpath(name) for name in files.paths)) if files else []
+    conf["files"] = sorted(set(files.paths) | {os.path.realpath(name) for name in files.paths}) if files else []
     if view and view["ping"]:
         conf["servers"] = slurm_layout.controllers(view["config"])
     elif files and not conf["servers"]:

@@ -67,7 +67,10 @@ def test_controller_services(controller: Host, unit: str) -> None:
 
 
 def test_systemd_reads_every_unit_without_a_complaint(controller: Host, compute: Host) -> None:
-    for host, units in ((controller, ("slurmctld.service", "slurmdbd.service", "slurm-cluster-health.timer")), (compute, ("slurmd.service",))):
+    for host, units in (
+        (controller, ("slurmctld.service", "slurmdbd.service", "slurm-cluster-health.timer")),
+        (compute, ("slurmd.service",)),
+    ):
         told = host.run("systemd-analyze verify " + " ".join(units))
         assert "Unknown" not in told.stderr, told.stderr
         assert "ignoring" not in told.stderr, told.stderr

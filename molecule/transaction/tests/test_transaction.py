@@ -58,6 +58,9 @@ def test_verify_fails_exactly_what_the_legacy_state_breaks(memory: State) -> Non
         pytest.param(
             ("-e", "health_check_undrain_aftr=3"), ["health_check_undrain_aftr", "health_check_undrain_after"], id="a typing error"
         ),
+        pytest.param(
+            ("-e", "slurm_runing_jobs=defer"), ["slurm_runing_jobs", "slurm_running_jobs"], id="a typing error in our longest prefix"
+        ),
         pytest.param(("-e", "slurm_running_jobs=maybe"), ["slurm_running_jobs"], id="a policy that does not exist"),
     ],
 )

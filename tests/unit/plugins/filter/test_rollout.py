@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, node_names, rollout_trouble
+from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, node_names, rollout_trouble, snapshot_lines
 
 DONE: dict[str, object] = {"hpcguard_reached": list(PHASES)}
 
@@ -47,3 +47,10 @@ def test_files_changed_by_somebody_are_listed_with_their_host() -> None:
 def test_a_host_that_a_limited_run_leaves_out_has_a_node_name_too() -> None:
     hostvars: dict[str, dict[str, str]] = {"a": {"hpcguard_node_name": "x"}, "b": {"cluster_node_name": "y"}, "c": {}}
     assert node_names(["a", "b", "c"], hostvars) == ["x", "y", "c"]
+
+
+def test_snapshots_are_listed_in_words() -> None:
+    one = {"id": "A", "state": "taken", "problem": "", "paths": ["/x"]}
+    assert snapshot_lines([one])[0].startswith("A  was interrupted")
+    assert "DAMAGED: checksum" in snapshot_lines([{**one, "state": "damaged", "problem": "checksum"}])[0]
+    assert snapshot_lines([]) == ["no snapshot"]

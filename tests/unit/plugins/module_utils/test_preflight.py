@@ -139,7 +139,8 @@ def test_an_interrupted_rollout_is_not_finished_under_running_jobs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "flags", "count"), [("IDLE", [], 1), ("MIXED", [], 1), ("IDLE", ["DRAIN"], 0), ("IDLE", ["NOT_RESPONDING"], 0), ("DOWN", [], 0)]
+    ("base", "flags", "count"),
+    [("IDLE", [], 1), ("MIXED", [], 1), ("IDLE", ["DRAIN"], 0), ("IDLE", ["NOT_RESPONDING"], 0), ("DOWN", [], 0)],
 )
 def test_a_limited_run_leaves_no_node_in_service_out_of_what_concerns_all(base: str, flags: list[str], count: int) -> None:
     nodes = [{"name": "nodename9", "base": base, "flags": flags}]
