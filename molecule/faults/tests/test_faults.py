@@ -25,6 +25,20 @@ UNDRAINED_WITHIN = (GOOD_RUNS + 1) * INTERVAL + SCRIPT_LIMIT
 STALE_AFTER = 2 * INTERVAL + 120
 HEARTBEAT = "/run/hpcguard/health_check.last"
 
+# What an inventory would hold: deploy and verify are told the same.
+WANTED = (
+    "-e",
+    json.dumps(
+        {
+            "slurm_conf_settings": {"HealthCheckInterval": INTERVAL},
+            "health_check_mounts": ["/mnt/data", "/mnt/nfs"],
+            "health_check_writable_dirs": ["/srv/ext4"],
+            "health_check_disk_paths": ["/", "/srv/disk"],
+            "health_check_undrain_after": GOOD_RUNS,
+        }
+    ),
+)
+
 PREPARE = """
 set -e
 mkdir -p /srv/disk /srv/ext4 /mnt/data /mnt/nfs
@@ -52,19 +66,7 @@ def standard() -> None:
         cluster.run(name, "bash", "-c", PREPARE)
         cluster.run(name, "tee", "/root/hangfs.py", feed=program)
         cluster.run(name, "python3", "/root/hangfs.py", "mount", "/mnt/nfs", "--subtype", "nfs")
-    cluster.succeed(
-        "deploy",
-        "-e",
-        json.dumps(
-            {
-                "slurm_conf_settings": {"HealthCheckInterval": INTERVAL},
-                "health_check_mounts": ["/mnt/data", "/mnt/nfs"],
-                "health_check_writable_dirs": ["/srv/ext4"],
-                "health_check_disk_paths": ["/", "/srv/disk"],
-                "health_check_undrain_after": GOOD_RUNS,
-            }
-        ),
-    )
+    cluster.succeed("deploy", *WANTED)
 
 
 @contextlib.contextmanager
@@ -212,7 +214,7 @@ def test_without_munge_nothing_drains_verify_says_so_and_the_patrol_heals() -> N
     cluster.wait_for(lambda: time.time() - float(heartbeat()["epoch"]) > STALE_AFTER, STALE_AFTER + 30, "a stale heartbeat", every=2)
     assert float(heartbeat()["epoch"]) - float(before) < 2 * INTERVAL
     assert "DRAIN" not in cluster.node(NODE)["state"]
-    cluster.refuse("verify", "-e", "verify_crash_test=false", "-e", "verify_step_probe=false")
+    cluster.refuse("verify", *WANTED, "-e", "verify_crash_test=false", "-e", "verify_step_probe=false")
     assert cluster.verdicts()[5] == "fail"
     cluster.run(cluster.CONTROLLER, "systemctl", "start", "slurm-cluster-health.service", timeout=300)
     assert cluster.out(NODE, "systemctl", "is-active", "munge") == "active"
