@@ -209,6 +209,8 @@ def test_drained_by_an_administrator_after_the_fault() -> None:
 
 def test_without_munge_nothing_drains_verify_says_so_and_the_patrol_heals() -> None:
     before = heartbeat()["epoch"]
+    # the timer would have the patrol heal it in the middle of the test
+    cluster.run(cluster.CONTROLLER, "systemctl", "stop", "slurm-cluster-health.timer")
     cluster.run(NODE, "systemctl", "stop", "munge")
     # the fault is that nothing happens any more
     cluster.wait_for(lambda: time.time() - float(heartbeat()["epoch"]) > STALE_AFTER, STALE_AFTER + 30, "a stale heartbeat", every=2)
@@ -216,6 +218,7 @@ def test_without_munge_nothing_drains_verify_says_so_and_the_patrol_heals() -> N
     assert "DRAIN" not in cluster.node(NODE)["state"]
     cluster.refuse("verify", *WANTED, "-e", "verify_crash_test=false", "-e", "verify_step_probe=false")
     assert cluster.verdicts()[5] == "fail"
+    cluster.run(cluster.CONTROLLER, "systemctl", "start", "slurm-cluster-health.timer")
     cluster.run(cluster.CONTROLLER, "systemctl", "start", "slurm-cluster-health.service", timeout=300)
     assert cluster.out(NODE, "systemctl", "is-active", "munge") == "active"
     cluster.wait_for(lambda: cluster.in_service(NODE), 30, "back in service")
