@@ -91,7 +91,8 @@ class Line:
         """The line as it may be shown."""
         if self.kind == "pair" and keys.is_secret(self.key):
             return u"%s=%s" % (self.key, MASK)
-        return readable(mask(self.text if self.kind == "pair" else self.raw).strip(BLANKS))
+        text = self.text if self.kind == "pair" else self.raw.replace(u"\n", u" ")
+        return readable(mask_rest(text.strip(BLANKS)))
 
     def attributes(self):
         """The keys and values of a record's line after the first, and the text that is neither."""
@@ -509,17 +510,22 @@ def transplanted(conf, folder):
     return moved
 
 
-_SECRET_LINE = re.compile(
-    u"((?<![A-Za-z0-9_.])(?:%s)[ \t]*[-*+/]?=[ \t]*)(\"[^\"\n]*\"|\"[^\n]*|(?:\\\\.|[^ \t\r\n#\\\\])+)" % u"|".join(keys.SECRETS),
-    re.IGNORECASE,
-)
+# With a blank or a colon in place of the = too: somebody's slip is no reason to show it.
+_SECRET_NAME = u"((?<![A-Za-z0-9_.])(?:%s)(?:[ \t]*[-*+/]?[=:][ \t]*|[ \t]+))" % u"|".join(keys.SECRETS)
+_SECRET_VALUE = re.compile(_SECRET_NAME + u"(\"[^\"\n]*\"|\"[^\n]*|(?:\\\\.|[^ \t\r\n#\\\\])+)", re.IGNORECASE)
+_SECRET_REST = re.compile(_SECRET_NAME + u".+", re.IGNORECASE)
 # A password in a URL.
 _SECRET_URL = re.compile(u"(://[^/ \t\r\n:@]*:)[^/ \t\r\n@]+(?=@)")
 
 
 def mask(text):
     """Text with secrets blotted out, in settings and in comments alike."""
-    return _SECRET_URL.sub(u"\\1" + MASK, _SECRET_LINE.sub(u"\\1" + MASK, text))
+    return _SECRET_URL.sub(u"\\1" + MASK, _SECRET_VALUE.sub(u"\\1" + MASK, text))
+
+
+def mask_rest(text):
+    """The same for lines that may not be written as Slurm wants them: blotted out from a secret's name to the end."""
+    return mask(_SECRET_REST.sub(u"\\1" + MASK, text))
 
 
 def masked_value(key, value):

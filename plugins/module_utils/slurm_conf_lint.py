@@ -49,6 +49,10 @@ class PluginKey:
 
 PLUGINS = {
     "AccountingStorageType": PluginKey("accounting_storage"),
+    "AcctGatherEnergyType": PluginKey("acct_gather_energy", is_list=True, full_name_only=False),
+    "AcctGatherFilesystemType": PluginKey("acct_gather_filesystem"),
+    "AcctGatherInterconnectType": PluginKey("acct_gather_interconnect", is_list=True, full_name_only=False),
+    "AcctGatherProfileType": PluginKey("acct_gather_profile"),
     "AuthAltTypes": PluginKey("auth", is_list=True),
     "AuthType": PluginKey("auth"),
     "BurstBufferType": PluginKey("burst_buffer"),
@@ -65,8 +69,27 @@ PLUGINS = {
     "ProctrackType": PluginKey("proctrack"),
     "SchedulerType": PluginKey("sched"),
     "SelectType": PluginKey("select"),
+    "SwitchType": PluginKey("switch"),
     "TaskPlugin": PluginKey("task", is_list=True, full_name_only=False),
+    "TopologyPlugin": PluginKey("topology"),
 }
+# Keys that have no effect beside another: {the one: the one that counts}.
+EXCLUSIVE = {
+    "BackupAddr": "SlurmctldHost",
+    "BackupController": "SlurmctldHost",
+    "ControlAddr": "SlurmctldHost",
+    "ControlMachine": "SlurmctldHost",
+    "DefMemPerCPU": "DefMemPerNode",
+    "MaxMemPerCPU": "MaxMemPerNode",
+}
+EXCLUSIVE_ON_PARTITIONS = {
+    "DefMemPerCPU": "DefMemPerNode",
+    "DenyAccounts": "AllowAccounts",
+    "DenyQos": "AllowQos",
+    "MaxMemPerCPU": "MaxMemPerNode",
+}
+# What counts where slurm.conf says nothing.
+DEFAULTS = {"HealthCheckTimeout": 60, "MessageTimeout": 10, "MinJobAge": 300, "SlurmdTimeout": 300, "UnkillableStepTimeout": 60}
 NODE_STATES = (
     ((20, 11), ("ALLOC", "ANY", "CYCLE", "IDLE", "MIXED")),
     ((23, 2), ("NONDRAINED_IDLE",)),
@@ -305,8 +328,13 @@ def _as_number(key, value):
     return "write a plain number, without a unit"
 
 
+def known_states(release):
+    """The words of HealthCheckNodeState; Slurm ignores others, and without any takes ANY."""
+    return [state for start, states in NODE_STATES if release >= start for state in states]
+
+
 def _node_state_problem(value, release):
-    known = [state for start, states in NODE_STATES if release >= start for state in states]
+    known = known_states(release)
     given = [word.upper() for word in value.split(u",") if word]
     unknown = [word for word in given if word not in known]
     if unknown:
@@ -337,8 +365,11 @@ def lint(conf, host, asked=None):
             out.add("conf_value", "error", "%s is not set; Slurm does not start without it" % key, "set it", path=conf.path)
     _duplicates(conf, out)
     _plugins(conf, host, out)
+    _exclusive(conf, out)
     _health_check(conf, out)
+    _timeouts(conf, out)
     _memory(conf, out)
+    _gathering(conf, out)
     _accounting(conf, host, out)
     if host.state_dir is not None:
         _state_dir(conf, host.state_dir, out)
@@ -445,10 +476,19 @@ def _check_record(conf, line, out):
             problem = value_problem(key, value, kind)
             if problem:
                 out.add("conf_value", "error", u"%s: %s" % (key, problem[0]), problem[1], line)
+    if record == "PartitionName":
+        _check_partition({key.lower() for key, _value in attributes}, line, out)
     if rest.strip(slurm_conf.BLANKS):
-        unread = slurm_conf.readable(rest.strip(slurm_conf.BLANKS)[:60])
+        unread = slurm_conf.readable(slurm_conf.mask_rest(rest.strip(slurm_conf.BLANKS))[:60])
         out.add("conf_syntax", "error", u"Slurm cannot read the line from here on: %s" % unread,
                 "write KEY=value, values with blanks in double quotes", line)
+
+
+def _check_partition(given, line, out):
+    for key in sorted(EXCLUSIVE_ON_PARTITIONS):
+        winner = EXCLUSIVE_ON_PARTITIONS[key]
+        if {key.lower(), winner.lower()} <= given:
+            out.add("conf_conflict", "warning", "%s is ignored because %s is set on the same line" % (key, winner), "keep one of them", line)
 
 
 _LINE_CHECKS = {"blank": _check_blank, "bad": _check_bad, "include": _check_include, "pair": _check_pair}
@@ -491,28 +531,68 @@ def _plugin_remedy(key, name, plugins):
 
 
 def _number_of(conf, key):
+    """The number in force, None when the key is not set, or to nothing that is one."""
     value, kind = conf.value(key), keys.kind(key, conf.release)
     return slurm_conf.number(value, kind) if value is not None and kind in keys.NUMBERS else None
 
 
+def _in_force(conf, key):
+    found = _number_of(conf, key)
+    return DEFAULTS[key] if found is None else found
+
+
+def _exclusive(conf, out):
+    for key in sorted(EXCLUSIVE):
+        winner = EXCLUSIVE[key]
+        if conf.value(key) is not None and conf.value(winner) is not None:
+            severity = "error" if key.lower() in out.asked else "warning"
+            remedy = "keep one of them" + (": set the other to null in slurm_conf_settings" if out.asked else "")
+            out.about("conf_conflict", severity, key, "%s is ignored because %s is set" % (key, winner), remedy)
+
+
 def _health_check(conf, out):
     program, interval = conf.value("HealthCheckProgram"), _number_of(conf, "HealthCheckInterval")
-    if program and not interval:
+    state = (conf.value("HealthCheckNodeState") or u"ANY").upper()
+    at_start = state in LONELY_STATES and state in known_states(conf.release)
+    if program and not interval and not at_start:
         out.about("conf_conflict", "error", "HealthCheckProgram",
                   "with HealthCheckInterval 0 or unset the program never runs, not even when slurmd starts",
                   "set HealthCheckInterval, for example to 300")
     elif interval and not program:
         out.about("conf_conflict", "warning", "HealthCheckInterval", "there is no HealthCheckProgram to run", "set HealthCheckProgram")
+    elif interval and conf.release >= (26, 5) and _in_force(conf, "HealthCheckTimeout") >= interval:
+        out.about("conf_conflict", "warning", "HealthCheckInterval",
+                  "the program may run for %d s (HealthCheckTimeout), which is not less than the interval of %d s"
+                  % (_in_force(conf, "HealthCheckTimeout"), interval), "a longer interval, or a shorter HealthCheckTimeout")
+
+
+def _timeouts(conf, out):
+    """Times that Slurm takes one by one, but that make no sense, or not together."""
+    message, node = _in_force(conf, "MessageTimeout"), _in_force(conf, "SlurmdTimeout")
+    if message > 100:
+        out.about("conf_value", "warning", "MessageTimeout", "MessageTimeout %d: whoever asks a dead host waits as long" % message,
+                  "100 or less")
+    if node == 0:
+        out.about("conf_value", "warning", "SlurmdTimeout",
+                  "with SlurmdTimeout 0 a node that stops answering is never set DOWN, and its jobs hang", "the default is 300")
+    elif node <= message:
+        out.about("conf_conflict", "warning", "SlurmdTimeout" if conf.value("SlurmdTimeout") else "MessageTimeout",
+                  "SlurmdTimeout %d is not more than MessageTimeout %d: one slow answer sets a node DOWN and ends its jobs"
+                  % (node, message), "a longer SlurmdTimeout; the default is 300")
+    # from 24.05 on the default grows with MessageTimeout
+    fixed = conf.value("UnkillableStepTimeout") is not None
+    if (fixed or conf.release < (24, 5)) and _in_force(conf, "UnkillableStepTimeout") < 5 * message:
+        out.about("conf_conflict", "warning", "UnkillableStepTimeout" if fixed else "MessageTimeout",
+                  "UnkillableStepTimeout %d is less than five times MessageTimeout %d: nodes may be drained with \"Kill task failed\""
+                  % (_in_force(conf, "UnkillableStepTimeout"), message), "UnkillableStepTimeout=%d" % (5 * message))
+    if _in_force(conf, "MinJobAge") < 2:
+        out.about("conf_value", "warning", "MinJobAge", "MinJobAge is at least 2; Slurm takes 2 instead", "write 2 or more")
 
 
 def _memory(conf, out):
     """DefMemPerCPU: does it count, and can a job still start."""
     key, amount = "DefMemPerCPU", _number_of(conf, "DefMemPerCPU")
-    if not amount:
-        return
-    if conf.value("DefMemPerNode") is not None:
-        out.about("conf_conflict", "error" if key.lower() in out.asked else "warning", key, "it is ignored because DefMemPerNode is set",
-                  "keep one of them: set the other to null in slurm_conf_settings")
+    if not amount or conf.value("DefMemPerNode") is not None:
         return
     if not memory_is_consumable(conf):
         out.about("conf_conflict", "warning", key, "it reserves no memory for a job unless SelectTypeParameters has one of CR_..._Memory",
@@ -579,12 +659,27 @@ def state_location(conf):
     return conf.value("StateSaveLocation") or u"/var/spool"
 
 
-def _accounting(conf, host, out):
-    gather, proctrack = conf.value("JobAcctGatherType"), conf.value("ProctrackType")
-    if gather == u"jobacct_gather/cgroup" and proctrack and proctrack != u"proctrack/cgroup":
+def _gathering(conf, out):
+    """What JobAcctGatherType and its parameters need of other keys."""
+    gather = (conf.value("JobAcctGatherType") or u"none").lower()
+    proctrack, task = conf.value("ProctrackType") or u"proctrack/cgroup", conf.value("TaskPlugin") or u""
+    if gather == u"jobacct_gather/cgroup" and proctrack != u"proctrack/cgroup":
         out.about("conf_conflict", "warning", "JobAcctGatherType",
                   u"it needs the cgroups that proctrack/cgroup makes, but ProctrackType is %s" % slurm_conf.readable(proctrack),
                   "ProctrackType=proctrack/cgroup")
+    key, parameters = "JobAcctGatherParams", (conf.value("JobAcctGatherParams") or u"").lower()
+    shared = [word for word in (u"usepss", u"noshared") if word in parameters]
+    if len(shared) > 1:
+        out.about("conf_conflict", "error", key, "UsePSS and NoShared exclude each other; no daemon starts with both", "keep one of them")
+    elif shared and u"linux" not in gather:
+        out.about("conf_conflict", "warning", key, "UsePSS and NoShared count for jobacct_gather/linux only", "take it out")
+    if u"overmemorykill" in parameters and u"cgroup" in task:
+        out.about("conf_conflict", "warning", key,
+                  "slurmd does not start with OverMemoryKill where task/cgroup limits memory (ConstrainRAMSpace in cgroup.conf)",
+                  "take OverMemoryKill out")
+
+
+def _accounting(conf, host, out):
     completion, folder = conf.value("JobCompType") or u"none", job_completion_dir(conf)
     if completion == u"jobcomp/filetxt" and folder in host.absent_dirs:
         out.about("conf_value", "error", "JobCompType", u"there is no directory %s for its file; slurmctld would not start"
@@ -621,7 +716,7 @@ def _state_dir(conf, state, out):
 def complaints(output):
     """The lines with which a Slurm program complains, each once."""
     said = []
-    for line in finding.clean_lines(slurm_conf.mask(finding.to_text(output)), 50):
+    for line in finding.clean_lines(slurm_conf.mask_rest(finding.to_text(output)), 50):
         found = re.search(r"\b(error|fatal): .*", line)
         if found and found.group(0) not in said:
             said.append(found.group(0))

@@ -97,6 +97,37 @@ def test_what_a_change_asks_for(key: str, release: tuple[int, int], name: str) -
     assert source
 
 
+# Each key whose class changes with the release, and at which. To 23.02 slurm.conf(5) has a note on the key or the plugin is
+# loaded at a daemon's start; from 23.11 on scontrol(1) has reconfigure start new processes.
+CONTROLLER_KEYS = """
+AccountingStorageEnforce AccountingStorageType BurstBufferType CredType JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPort
+JobCompType JobCompUser JobSubmitPlugins MaxJobCount MaxNodeCount MCSPlugin PreemptType PriorityType SchedulerType SelectTypeParameters
+SlurmctldParameters TopologyPlugin"""
+NODE_KEYS = """
+AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherProfileType CoreSpecPlugin GresTypes JobContainerType
+PluginDir ProctrackType TaskPlugin TaskPluginParam"""
+CHANGING = {
+    **{key: [((20, 11), "restart_slurmctld"), ((23, 11), "reconfigure")] for key in CONTROLLER_KEYS.split()},
+    **{key: [((20, 11), "restart_slurmd"), ((23, 11), "reconfigure")] for key in NODE_KEYS.split()},
+    "JobAcctGatherType": [((20, 11), "restart_without_steps"), ((23, 2), "restart_slurmd"), ((23, 11), "reconfigure")],
+}
+
+
+def test_the_releases_at_which_a_class_changed() -> None:
+    changing = {slurm_conf_keys.canonical(key): steps for key, (_source, steps) in slurm_conf_keys._CHANGES.items() if len(steps) > 1}
+    assert changing == CHANGING
+
+
+@pytest.mark.parametrize("key", sorted(CHANGING))
+def test_the_class_of_every_release(key: str) -> None:
+    """It holds from the release that is named to the one before the next, and the reason changes with it."""
+    for release in RELEASES:
+        name = [name for start, name in CHANGING[key] if release >= start][-1]
+        found, source = slurm_conf_keys.change_class(key, release)
+        assert found == name, release
+        assert ("23.11" in source) == (release >= (23, 11)), release
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_key_has_a_class_that_the_rollout_knows(release: tuple[int, int]) -> None:
     for name, _steps in slurm_conf_keys._KEYS.values():

@@ -336,7 +336,9 @@ def test_default_memory_needs_memory_as_a_resource(release: Release, lines: byte
 
 def test_default_memory_beside_its_rival_is_refused_when_asked_for() -> None:
     line = HEAD + b"DefMemPerNode=100\nDefMemPerCPU=100\n"
-    assert errors(lint(line, asked=("DefMemPerCPU",))) == ["slurm_conf_settings.DefMemPerCPU: it is ignored because DefMemPerNode is set"]
+    assert errors(lint(line, asked=("DefMemPerCPU",))) == [
+        "slurm_conf_settings.DefMemPerCPU: DefMemPerCPU is ignored because DefMemPerNode is set"
+    ]
     assert (errors(lint(line)), len(warnings(lint(line)))) == ([], 1)
 
 
@@ -357,6 +359,97 @@ def test_cgroup_accounting_without_cgroups_warns() -> None:
     """S43: every launch fails without them."""
     found = lint(HEAD + b"JobAcctGatherType=jobacct_gather/cgroup\nProctrackType=proctrack/linuxproc\n", plugins=None)
     assert len(warnings(found)) == 1 and "proctrack/linuxproc" in warnings(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("release", "lines", "said"),
+    [
+        # keys that exclude one another
+        ((22, 5), b"MaxMemPerCPU=9\nMaxMemPerNode=9\n", "MaxMemPerCPU is ignored because MaxMemPerNode is set"),
+        ((22, 5), b"ControlMachine=c0\n", "ControlMachine is ignored because SlurmctldHost is set"),
+        ((22, 5), b"BackupController=c2\n", "BackupController is ignored because SlurmctldHost is set"),
+        ((22, 5), b"PartitionName=p AllowQos=a DenyQos=b\n", "DenyQos is ignored because AllowQos is set on the same line"),
+        # times
+        ((22, 5), b"MessageTimeout=101\nUnkillableStepTimeout=600\n", "MessageTimeout 101: whoever asks a dead host waits as long"),
+        ((22, 5), b"SlurmdTimeout=0\n", "with SlurmdTimeout 0 a node that stops answering is never set DOWN, and its jobs hang"),
+        (
+            (22, 5),
+            b"SlurmdTimeout=10\n",
+            "SlurmdTimeout 10 is not more than MessageTimeout 10: one slow answer sets a node DOWN and ends its jobs",
+        ),
+        ((22, 5), b"MinJobAge=0\n", "MinJobAge is at least 2; Slurm takes 2 instead"),
+        (
+            (26, 5),
+            b"HealthCheckProgram=/hc\nHealthCheckInterval=60\n",
+            "the program may run for 60 s (HealthCheckTimeout), which is not less than the interval of 60 s",
+        ),
+        # what JobAcctGather needs
+        (
+            (22, 5),
+            b"JobAcctGatherType=jobacct_gather/cgroup\nJobAcctGatherParams=NoShared\n",
+            "UsePSS and NoShared count for jobacct_gather/linux only",
+        ),
+        (
+            (22, 5),
+            b"TaskPlugin=task/affinity,task/cgroup\nJobAcctGatherParams=OverMemoryKill\n",
+            "slurmd does not start with OverMemoryKill where task/cgroup limits memory (ConstrainRAMSpace in cgroup.conf)",
+        ),
+    ],
+)
+def test_settings_that_do_not_go_together_warn(release: Release, lines: bytes, said: str) -> None:
+    found = lint(HEAD + lines, release)
+    assert (errors(found), warnings(found)) == ([], [said])
+
+
+def test_settings_that_no_daemon_starts_with() -> None:
+    found = lint(HEAD + b"JobAcctGatherType=jobacct_gather/linux\nJobAcctGatherParams=UsePSS,NoShared\n")
+    assert errors(found) == ["UsePSS and NoShared exclude each other; no daemon starts with both"]
+
+
+@pytest.mark.parametrize(
+    ("release", "lines", "warns"),
+    [
+        ((22, 5), b"UnkillableStepTimeout=50\n", False),
+        ((22, 5), b"UnkillableStepTimeout=49\n", True),
+        ((26, 5), b"UnkillableStepTimeout=49\n", True),
+        ((22, 5), b"MessageTimeout=60\n", True),
+        ((23, 11), b"MessageTimeout=60\n", True),
+        ((24, 5), b"MessageTimeout=60\n", False),  # there the default is five times MessageTimeout
+        ((24, 5), b"MessageTimeout=60\nUnkillableStepTimeout=60\n", True),
+    ],
+)
+def test_an_unkillable_step_needs_five_times_the_message_timeout(release: Release, lines: bytes, warns: bool) -> None:
+    said = warnings(lint(HEAD + lines, release))
+    assert [one.split(" ")[0] for one in said] == ["UnkillableStepTimeout"] * warns
+    assert all("Kill task failed" in one for one in said)
+
+
+def test_case_45_a_program_for_the_start_of_slurmd_needs_no_interval() -> None:
+    lines = HEAD + b"HealthCheckProgram=/hc\nHealthCheckNodeState=START_ONLY\n"
+    assert lint(lines, (25, 11)) == []
+    assert len(errors(lint(lines, (25, 5)))) == 1, "there Slurm takes the word for ANY"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"JobCompPass hunter2\n",
+        b"JobCompPass: hunter2\n",
+        b'JobCompPass="hunter2\nKilwait=3\n',
+        b'JobCompPass="a hunter2\n',
+        b'JobCompPass "a\\\n hunter2\n',
+        b"JobCompPass=hunter2 hunter2\n",
+        b"NodeName=a CPUs=2 and JobCompPass=hunter2\n",
+        b"NodeName=a StoragePass=hunter2\n",
+        b"AuthInfo=jwt=hunter2\nAuthInfo=hunter2\n",
+        b"KillWait=3 AccountingStoragePass=hunter2\n",
+    ],
+)
+def test_case_07_no_finding_holds_a_secret(line: bytes) -> None:
+    found = lint(HEAD + line)
+    assert found and "hunter2" not in str(found)
+    said = slurm_conf_lint.complaints(f'scontrol: error: Parse error in file x line 4: "{line.decode()}"')
+    assert said and "hunter2" not in str(said)
 
 
 GOOD_STATE = {"is_dir": True, "mode": 0o755, "free_bytes": 1 << 30, "free_inodes": 1000, "has_state": True}
