@@ -14,27 +14,7 @@ __metaclass__ = type
 
 import re
 
-from . import systemd_unit
-
-# First systemd that knows a key we may write. StartLimitInterval in [Service] is the spelling that
-# 219 knows and that newer ones still take; StartLimitIntervalSec is unknown to 219.
-KNOWN_SINCE = {
-    ("Unit", "After"): 0,
-    ("Unit", "Wants"): 0,
-    ("Service", "Type"): 0,
-    ("Service", "ExecStart"): 0,
-    ("Service", "ExecStartPre"): 0,
-    ("Service", "TimeoutStartSec"): 188,
-    ("Service", "Restart"): 0,
-    ("Service", "RestartSec"): 0,
-    ("Service", "StartLimitInterval"): 0,
-    ("Service", "KillMode"): 0,
-    ("Service", "Delegate"): 218,
-    ("Service", "LimitMEMLOCK"): 0,
-    ("Service", "LimitSTACK"): 0,
-    ("Service", "LimitNOFILE"): 0,
-    ("Service", "TasksMax"): 227,
-}
+from . import systemd_keys, systemd_unit
 
 # Other spellings of the same setting, which go when ours is written.
 _ALIASES = {
@@ -209,8 +189,11 @@ def unit_files(fact, name, options):
     ours = [one for one in unit["drop_ins"] if one["path"] == drop_in_path]
     own = unit["style"] == "own"
     base = _entries([unit] if own else [unit] + foreign)
-    settings = STANDARD[name](options, fact) + _agreement(base, fact["slurm"]["release"]) + _extra(options)
-    settings = [one for one in settings if fact["systemd"] >= KNOWN_SINCE.get((one.section, one.key), 0)]
+    settings = STANDARD[name](options, fact) + _agreement(base, fact["slurm"]["release"])
+    # what an older systemd lacks is left out; what a site asks for in vain is told
+    settings = [one for one in settings if systemd_keys.known(one.section, one.key, fact["systemd"])]
+    extra = _extra(options)
+    settings += extra
     if own:
         path, before, after = unit["fragment_path"], base, whole_unit(base, settings)
     else:
@@ -218,6 +201,11 @@ def unit_files(fact, name, options):
     remarks = {(one.section, one.key): one.why for one in settings if one.how != "drop"}
     waits = any(one.how == "once" for one in settings)
     problems = ["no controller is known to wait for"] if waits and not fact["conf"]["servers"] else []
+    problems += [
+        "%s_unit_extra: systemd %d does not know %s= in [%s]" % (name, fact["systemd"], one.key, one.section)
+        for one in extra
+        if fact["systemd"] and not systemd_keys.known(one.section, one.key, fact["systemd"])
+    ]
     changed = _changed_keys(before, after)
     at_start = any(_AT_START.match(key) for key in changed)
     return {

@@ -160,13 +160,20 @@ def parse_unit(text):
 
     Comments go, continued lines are joined with a blank, as systemd.syntax(7) says.
     """
+    return [entry[1:] for entry in numbered_entries(text)]
+
+
+def numbered_entries(text):
+    """A unit file as a list of (number of the line where it begins, section, key, value), see :func:`parse_unit`."""
     entries = []
     section = ""
     pending = ""
-    for line in text.replace("\r\n", "\n").split("\n"):
+    first = 0
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         bare = line.strip()
         if bare.startswith(("#", ";")) or (not bare and not pending):
             continue
+        first = first if pending else number
         bare = pending + bare
         if bare.endswith("\\"):
             pending = bare[:-1].rstrip() + " "
@@ -177,7 +184,7 @@ def parse_unit(text):
             continue
         key, separator, value = bare.partition("=")
         if separator:
-            entries.append((section, key.strip(), value.strip()))
+            entries.append((first, section, key.strip(), value.strip()))
     return entries
 
 

@@ -22,7 +22,7 @@ import yaml
 from ansible.playbook.block import Block
 from ansible.playbook.handler import Handler
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import standard_units
+from ansible_collections.hpcguard.slurm.plugins.module_utils import standard_units, systemd_keys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -243,25 +243,6 @@ def carriage_returns(path: str, text: str) -> Iterator[str]:
 
 # --- looking at units ---------------------------------------------------------------------------
 
-# What systemd 219 knows (EL7). A key that it does not know is a warning in the journal at every reload.
-SYSTEMD_219 = {
-    "Unit": """Description Documentation Requires Requisite Wants BindsTo PartOf Conflicts Before After OnFailure
-        PropagatesReloadTo ReloadPropagatedFrom JoinsNamespaceOf RequiresMountsFor StopWhenUnneeded RefuseManualStart
-        RefuseManualStop DefaultDependencies JobTimeoutSec ConditionPathExists ConditionPathIsDirectory
-        ConditionPathIsMountPoint ConditionPathIsReadWrite ConditionFileNotEmpty ConditionFileIsExecutable
-        ConditionVirtualization ConditionHost ConditionACPower""",
-    "Service": """Type PIDFile ExecStartPre ExecStart ExecStartPost ExecReload ExecStop ExecStopPost RestartSec TimeoutSec
-        TimeoutStartSec TimeoutStopSec WatchdogSec StartLimitInterval StartLimitBurst StartLimitAction Restart
-        PermissionsStartOnly RemainAfterExit GuessMainPID RestartPreventExitStatus RestartForceExitStatus SuccessExitStatus
-        NotifyAccess WorkingDirectory User Group SupplementaryGroups Nice OOMScoreAdjust IOSchedulingClass
-        IOSchedulingPriority UMask Environment EnvironmentFile StandardInput StandardOutput StandardError SyslogIdentifier
-        SyslogFacility SyslogLevel LimitCPU LimitFSIZE LimitDATA LimitSTACK LimitCORE LimitNOFILE LimitNPROC LimitMEMLOCK
-        NoNewPrivileges PrivateTmp PrivateNetwork PrivateDevices ProtectSystem ProtectHome ReadWriteDirectories
-        ReadOnlyDirectories InaccessibleDirectories RuntimeDirectory RuntimeDirectoryMode SendSIGKILL SendSIGHUP KillMode
-        KillSignal Slice CPUAccounting CPUShares MemoryAccounting MemoryLimit BlockIOAccounting BlockIOWeight Delegate""",
-    "Timer": "OnActiveSec OnBootSec OnStartupSec OnUnitActiveSec OnUnitInactiveSec OnCalendar Persistent WakeSystem AccuracySec Unit",
-    "Install": "WantedBy RequiredBy Also Alias DefaultInstance",
-}
 UNIT_FILES = (".service", ".timer", ".service.j2", ".timer.j2", "-unit.conf.j2")
 
 
@@ -277,7 +258,7 @@ def settings(path: str, text: str) -> Iterator[tuple[str, str, str]]:
 
 def unknown_to_219(path: str, text: str) -> Iterator[str]:
     for section, key, _value in settings(path, text):
-        if key not in SYSTEMD_219.get(section, "").split():
+        if not systemd_keys.known(section, key, 219):
             yield f"{path}: [{section}] {key}="
 
 

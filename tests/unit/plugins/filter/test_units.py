@@ -1,4 +1,4 @@
-"""Filter unit_files: what an operator may say of the wait."""
+"""Filters of units: what an operator may say of the wait, what is looked at before a unit is written."""
 
 from __future__ import annotations
 
@@ -40,6 +40,20 @@ def test_other_words_are_refused() -> None:
         units.unit_files(FACT, "slurmd", {**OPTIONS, "wait": "perhaps"})
 
 
-def test_the_filter_has_its_name() -> None:
-    """Ansible finds it by this name."""
-    assert units.FilterModule().filters() == {"unit_files": units.unit_files}
+def test_units_are_looked_at_before_they_are_written() -> None:
+    """A key that the host's systemd would ignore, a run ended too early; scripts are no units."""
+    files = [
+        {"path": "/etc/systemd/system/p.timer", "content": "[Timer]\nOnBootSec=1\nOnUnitActiveSec=9\nRandomizedDelaySec=1\n"},
+        {"path": "/etc/systemd/system/p.service", "content": "[Service]\nType=oneshot\nTimeoutStartSec=30\n"},
+        {"path": "/usr/local/bin/p.py", "content": "Nonsense=1\n"},
+    ]
+    assert units.unit_problems(files, 219, {"p.service": 80}) == [
+        "p.timer, line 4: systemd 219 does not know RandomizedDelaySec= in [Timer], it came with 229",
+        "p.service: TimeoutStartSec=30 would end a run that may take 80 s",
+    ]
+    assert units.unit_problems(files, 252, {"p.service": 30}) == []
+
+
+def test_the_filters_have_their_names() -> None:
+    """Ansible finds them by these names."""
+    assert units.FilterModule().filters() == {"unit_files": units.unit_files, "unit_problems": units.unit_problems}

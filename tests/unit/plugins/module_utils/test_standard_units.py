@@ -291,6 +291,15 @@ def test_further_settings_of_the_site() -> None:
     assert says["Service", "Nice"] == ["-5"]
 
 
+def test_a_further_setting_that_the_hosts_systemd_ignores_is_told() -> None:
+    """It would look as if it were in force; where the release is unknown the site is believed."""
+    options = {**SLURMD, "extra": {"Service": {"MemoryMax": "1G"}}}
+    told = "slurmd_unit_extra: systemd 219 does not know MemoryMax= in [Service]"
+    assert standard.unit_files(fact(LEGACY, systemd=219), "slurmd", options)["problems"] == [told]
+    assert standard.unit_files(fact(LEGACY, systemd=252), "slurmd", options)["problems"] == []
+    assert standard.unit_files(fact(LEGACY, systemd=0), "slurmd", options)["problems"] == []
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
