@@ -62,7 +62,7 @@ UNWELL_FLAGS = ("DRAIN", "FAIL", "NOT_RESPONDING", "INVALID_REG", "REBOOT_ISSUED
 POWER_FLAGS = ("POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP")
 
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
-_PERIOD = re.compile(r"\bOnUnit(?:In)?[aA]ctiveU?Sec=([^;}]+)")
+PERIOD = re.compile(r"\bOnUnit(?:In)?[aA]ctiveU?Sec=([^;}]+)")
 _DEPLOY = "ansible-playbook playbooks/deploy.yml"
 
 
@@ -442,7 +442,7 @@ def _timer(ev, wanted, host):
         return host_result("fail", "slurm-cluster-health.timer is %s" % timer.get("LoadState", "unknown"), shown, _DEPLOY)
     if timer.get("UnitFileState") != "enabled":
         problems.append("the timer is %s, it would not start at boot" % (timer.get("UnitFileState") or "not enabled"))
-    periods = [systemd_unit.parse_usec(text) for text in _PERIOD.findall(timer.get("TimersMonotonic", ""))]
+    periods = [systemd_unit.parse_usec(text) for text in PERIOD.findall(timer.get("TimersMonotonic", ""))]
     if periods and period * 1000000 not in periods:
         problems.append("it runs every %d s, wanted %d s" % ((periods[0] or 0) / 1e6, period))
     # systemd may fire a timer this much later than it says

@@ -130,5 +130,19 @@ def controllers(config, port=None):
     ``SlurmctldHost[1] = ctl2(10.0.0.2)`` names a host and, in parentheses, an address.
     """
     port = (port or config.get("SlurmctldPort", DEFAULT_PORT)).split("-")[0]
-    names = [config[key] for key in sorted(config) if re.match(r"^SlurmctldHost\[\d+\]$", key)]
-    return ["%s:%s" % (name.split("(")[0], port) for name in names]
+    return ["%s:%s" % (name, port) for name, _address in controller_hosts(config)]
+
+
+def controller_hosts(config):
+    """Every controller of the loaded configuration as (name, address), the primary first."""
+    values = [config[key] for key in sorted(config) if re.match(r"^SlurmctldHost\[\d+\]$", key)]
+    parts = [value.partition("(") for value in values]
+    return [(name.strip(), address.rstrip(" )") or name.strip()) for name, _bracket, address in parts]
+
+
+def database_hosts(config):
+    """Hosts of slurmdbd that the loaded configuration names, the backup last; none without slurmdbd."""
+    if "slurmdbd" not in config.get("AccountingStorageType", ""):
+        return []
+    names = [config.get("AccountingStorage%sHost" % part, "") for part in ("", "Backup")]
+    return [name for name in names if name not in ("", "(null)")]
