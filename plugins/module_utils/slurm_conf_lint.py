@@ -289,7 +289,9 @@ def value_problem(key, value, kind):
     """Why Slurm would refuse a value of this kind: (cause, remedy), None when it takes it."""
     shown = slurm_conf.masked_value(key, value)
     if kind in keys.NUMBERS and slurm_conf.number(value, kind) is None:
-        return u"%s is no number from 0 to %d" % (shown, keys.NUMBERS[kind]), _as_number(key, value)
+        # the largest of 64 bits says nothing to anybody
+        limit = u"whole number" if kind == "uint64" else u"number from 0 to %d" % keys.NUMBERS[kind]
+        return u"%s is no %s" % (shown, limit), _as_number(key, value)
     if kind == "boolean" and slurm_conf.boolean(value) is None:
         return u"%s is neither yes nor no" % shown, "write yes or no"
     if PLUGINS.get(key) and PLUGINS[key].full_name_only and u"/" not in value and value.lower() != u"none":

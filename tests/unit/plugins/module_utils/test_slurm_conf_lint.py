@@ -57,7 +57,7 @@ def check(settings: t.Any, release: Release = (22, 5), secrets: t.Any = None) ->
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("DefMemPerCPU", "2G", "2G is no number from 0 to 18446744073709551615 | it counts in megabytes: write 2048"),
+        ("DefMemPerCPU", "2G", "2G is no whole number | it counts in megabytes: write 2048"),
         ("SlurmdTimeout", "300s", "300s is no number from 0 to 65535 | it counts in seconds: write 300"),
         ("HealthCheckInterval", "5m", "5m is no number from 0 to 65535 | it counts in seconds: write 300"),
         ("ReturnToService", True, "is the truth value True | write what Slurm expects, in quotes: 0, 1 or 2"),
