@@ -16,6 +16,7 @@ import re
 
 LIMIT = 400
 MAX_LINES = 10
+MAX_SHOWN = 30
 
 # Whole terminal sequences, in 7 and 8 bit spelling, before their single characters:
 # CSI (colour, cursor), then the strings OSC, DCS, SOS, PM, APC (titles, links), then any other escape.
@@ -83,6 +84,40 @@ def finding(ident, severity, host, titles, cause, remedy, evidences=(), path=Non
     }
 
 
+def folded(findings):
+    """Findings that differ in nothing but the host as one, which names the hosts."""
+    hosts, order = {}, []
+    for one in findings:
+        rest = repr(sorted((key, value) for key, value in one.items() if key != "host"))
+        if rest not in hosts:
+            order.append((rest, one))
+        hosts.setdefault(rest, []).append(one["host"])
+    return [dict(one, host=some(hosts[rest])) for rest, one in order]
+
+
+def some(names):
+    """Names of hosts, the first few of many."""
+    unique = sorted(set(names))
+    return u", ".join(unique[:3]) + (u" and %d more" % (len(unique) - 3) if len(unique) > 3 else u"")
+
+
+def describe(findings):
+    """The findings as numbered lines a tired operator can work through."""
+    lines = []
+    for number, found in enumerate(findings[:MAX_SHOWN], 1):
+        place = u""
+        if found.get("file"):
+            place = u" %s%s" % (found["file"], u":%s" % found["line"] if found.get("line") else u"")
+        lines.append(u"%d. [%s]%s %s / %s" % (number, found["host"], place, found["title"]["zh"], found["title"]["en"]))
+        lines.append(u"   cause:  %s" % found["cause"])
+        lines.extend(u"   reads:  %s" % one["text"] for one in found["evidence"])
+        lines.append(u"   remedy: %s" % found["remedy"])
+    if len(findings) > MAX_SHOWN:
+        lines.append(u"and %d more" % (len(findings) - MAX_SHOWN))
+    # job names and paths are somebody else's words
+    return [clean_text(line, 4000) for line in lines]
+
+
 def host_result(verdict, reason="", evidences=(), remedy=""):
     """What a check came to on one host; ``verdict`` is ``pass``, ``fail`` or ``skip``."""
     return {
@@ -121,8 +156,6 @@ def _summary(hosts, verdict):
             groups.setdefault(result["reason"], []).append(host)
     parts = []
     for reason in order:
-        names = groups[reason]
-        shown = ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
         # who passed does not matter, who failed does
-        parts.append(reason if verdict == "pass" or len(hosts) == 1 else u"%s: %s" % (shown, reason))
+        parts.append(reason if verdict == "pass" or len(hosts) == 1 else u"%s: %s" % (some(groups[reason]), reason))
     return clean_text(u"; ".join(parts))

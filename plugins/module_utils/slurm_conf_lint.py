@@ -104,7 +104,6 @@ RECORDED_BY_DBD = (
     "leave JobCompType alone: AccountingStorageType=accounting_storage/slurmdbd records every job's end; "
     "for a text file besides, set slurm_conf_jobcomp_file"
 )
-MAX_SHOWN = 30
 
 
 class Host:
@@ -162,7 +161,7 @@ def missing(path, host, exists):
     """The finding for a path that is no readable file."""
     out = Findings(host)
     out.add("conf_missing", "error", u"%s %s" % (shown_path(path), "is no regular file, or cannot be read" if exists else "does not exist"),
-            "set slurm_conf_path to the slurm.conf that the daemons use", path=path)
+            "name the slurm.conf that the daemons use (slurm_conf_path)", path=path)
     return out.found
 
 
@@ -386,7 +385,7 @@ def _foreign(conf, host, count):
     out = Findings(host)
     lines = ", and %d of its lines mean nothing to Slurm" % count if count else ""
     out.add("conf_foreign", "error", u"%s names neither a cluster nor a controller%s" % (shown_path(conf.path), lines),
-            "set slurm_conf_path to the slurm.conf that the daemons use", path=conf.path)
+            "name the slurm.conf that the daemons use (slurm_conf_path)", path=conf.path)
     return out.found
 
 
@@ -490,7 +489,8 @@ def _check_partition(given, line, out):
     for key in sorted(EXCLUSIVE_ON_PARTITIONS):
         winner = EXCLUSIVE_ON_PARTITIONS[key]
         if {key.lower(), winner.lower()} <= given:
-            out.add("conf_conflict", "warning", "%s is ignored because %s is set on the same line" % (key, winner), "keep one of them", line)
+            cause = "%s is ignored because %s is set on the same line" % (key, winner)
+            out.add("conf_conflict", "warning", cause, "keep one of them", line)
 
 
 _LINE_CHECKS = {"blank": _check_blank, "bad": _check_bad, "include": _check_include, "pair": _check_pair}
@@ -745,16 +745,6 @@ def proof(rc, output, timed_out, before, host, path):
     return out.found
 
 
-def describe(findings):
-    """All errors as numbered lines for somebody who was woken up."""
-    errors = [one for one in findings if one["severity"] == "error"]
-    lines = []
-    for number, one in enumerate(errors[:MAX_SHOWN], 1):
-        place = "" if not one["file"] else "%s%s: " % (one["file"], " line %d" % one["line"] if one["line"] else "")
-        lines.append(u"%d. %s%s" % (number, place, one["cause"]))
-        for shown in one["evidence"]:
-            lines.append(u"   it reads: %s" % shown["text"])
-        lines.append(u"   remedy: %s" % one["remedy"])
-    if len(errors) > MAX_SHOWN:
-        lines.append("and %d more" % (len(errors) - MAX_SHOWN))
-    return u"\n".join(lines)
+def is_fine(findings):
+    """True when none of them is an error."""
+    return not any(one["severity"] == "error" for one in findings)

@@ -56,16 +56,6 @@ options:
     description: Whether slurmctld runs here, so that StateSaveLocation can be looked at.
     type: bool
     default: true
-  lint_only:
-    description: Report what is wrong with the file, with O(settings) applied, and write nothing.
-    type: bool
-    default: false
-  contents_from:
-    description:
-      - Where files are read from that are not in their place, for example slurm.conf as a snapshot keeps it.
-      - Only together with O(lint_only), to know whether the present Slurm would take them.
-    type: dict
-    default: {}
   host:
     description: Name of the host in changes and findings.
     type: str
@@ -126,91 +116,27 @@ files:
 """
 
 import os
-import shutil
-import stat
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import (
+    finding,
     loaders,
     slurm_conf,
+    slurm_conf_host,
     slurm_conf_keys,
     slurm_conf_lint,
     slurm_layout,
 )
 
-PROOF_TIMEOUT = 30
-
-
-class Reader:
-    """Reads each file once, so that all of the module works on the same state. Paths are text of slurm_conf."""
-
-    def __init__(self, elsewhere):
-        """
-        :param elsewhere: {path: where its content is read from instead}
-        """
-        self.contents = {}
-        self.elsewhere = {slurm_conf.stored(u"%s" % path): slurm_conf.stored(u"%s" % place) for path, place in elsewhere.items()}
-
-    def __call__(self, path):
-        if path not in self.contents:
-            try:
-                self.contents[path] = loaders.read_bytes(slurm_conf.to_bytes(self.elsewhere.get(path, path)))
-            except (OSError, IOError):
-                self.contents[path] = None
-        return self.contents[path]
-
-
-def look_at_host(module, conf):
-    """The facts that the lint needs."""
-    controller = module.params["controller"]
-    places = conf.value("PluginDir") or slurm_conf.stored(module.params["plugin_dir"] or u"")
-    plugin_dirs = [path for path in slurm_conf.to_bytes(places).split(b":") if os.path.isdir(path)]
-    plugins = {name.decode("latin-1") for path in plugin_dirs for name in os.listdir(path)} if plugin_dirs else None
-    present = [path for path in conf.paths if os.path.exists(slurm_conf.to_bytes(path))]
-    modes = {path: stat.S_IMODE(os.stat(slurm_conf.to_bytes(path)).st_mode) for path in present}
-    log_dir = slurm_conf_lint.job_completion_dir(conf)
-    absent = [log_dir] if controller and not os.path.isdir(slurm_conf.to_bytes(log_dir)) else []
-    state_dir = look_at_state_dir(slurm_conf.to_bytes(slurm_conf_lint.state_location(conf))) if controller else None
-    return slurm_conf_lint.Host(module.params["host"], plugins, state_dir, modes, absent)
-
-
-def look_at_state_dir(path):
-    if not os.path.isdir(path):
-        return {"is_dir": False}
-    space = os.statvfs(path)
-    return {
-        "is_dir": True,
-        "mode": stat.S_IMODE(os.stat(path).st_mode),
-        "free_bytes": space.f_bavail * space.f_frsize,
-        "free_inodes": space.f_favail if space.f_files else 1,  # some file systems count none
-        "has_state": os.path.exists(os.path.join(path, b"clustername")),
-    }
-
-
-def parse_test(module, conf):
-    """What scontrol says of a configuration: (rc, output with the real file names, timed out)."""
-    folder = tempfile.mkdtemp(prefix="hpcguard.")
-    try:
-        for name, text in slurm_conf.transplanted(conf, folder).items():
-            descriptor = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as handle:
-                handle.write(slurm_conf.to_bytes(text))
-        done = loaders.scontrol(module.params["scontrol"], ["show", "hostlist", "a"], PROOF_TIMEOUT, os.path.join(folder, "slurm.conf"))
-    finally:
-        shutil.rmtree(folder)
-    output = done.out + "\n" + done.err
-    for path, name in slurm_conf.transplanted_names(conf).items():
-        output = output.replace(os.path.join(folder, name), slurm_conf.readable(path))
-    return done.rc, output, done.timed_out
-
 
 def prove(module, conf, candidate):
     """Findings of the parse test; the present file is asked about only when there is something to compare."""
-    rc, output, timed_out = parse_test(module, candidate)
+    scontrol = module.params["scontrol"]
+    rc, output, timed_out = slurm_conf_host.parse_test(scontrol, candidate)
     said = slurm_conf_lint.complaints(output)
-    before = slurm_conf_lint.complaints(parse_test(module, conf)[1]) if said and not timed_out else []
+    before = slurm_conf_lint.complaints(slurm_conf_host.parse_test(scontrol, conf)[1]) if said and not timed_out else []
     return slurm_conf_lint.proof(rc, output, timed_out, before, module.params["host"], conf.path)
 
 
@@ -279,9 +205,8 @@ def masked(values):
 def fail(module, findings):
     errors = [one for one in findings if one["severity"] == "error"]
     if errors:
-        module.fail_json(
-            msg="slurm.conf is left as it is, %d problem(s):\n%s" % (len(errors), slurm_conf_lint.describe(findings)), findings=findings
-        )
+        told = "\n".join(finding.describe(errors))
+        module.fail_json(msg="slurm.conf is left as it is, %d problem(s):\n%s" % (len(errors), told), findings=findings)
 
 
 def main():
@@ -295,8 +220,6 @@ def main():
             "scontrol": {"type": "path", "required": True},
             "plugin_dir": {"type": "path"},
             "controller": {"type": "bool", "default": True},
-            "lint_only": {"type": "bool", "default": False},
-            "contents_from": {"type": "dict", "default": {}},
             "host": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
@@ -310,8 +233,6 @@ def main():
         module.params["settings"] = {
             key: slurm_conf.MASK if slurm_conf_keys.is_secret("%s" % key) else value for key, value in settings.items()
         }
-    if module.params["contents_from"] and not module.params["lint_only"]:
-        module.fail_json(msg="contents_from goes with lint_only only")
     host = module.params["host"]
     release = tuple(slurm_layout.parse_version(module.params["version"])[1])
     if not release:
@@ -320,18 +241,19 @@ def main():
     wanted, findings = slurm_conf_lint.check_settings(settings, secrets, release, host)
     deferred = [key.lower() for key in module.params["defer_keys"]]
     wanted = [(key, value) for key, value in wanted if key.lower() not in deferred]
-    reader, path = Reader(module.params["contents_from"]), slurm_conf.stored(u"%s" % module.params["path"])
+    reader, path = slurm_conf_host.Reader(), slurm_conf.stored(u"%s" % module.params["path"])
     if reader(path) is None:
         fail(module, findings + slurm_conf_lint.missing(path, host, os.path.lexists(slurm_conf.to_bytes(path))))
     conf = slurm_conf.parse(path, reader, release)
     candidate, edits, refused = slurm_conf_lint.try_plan(conf, wanted, host)
     asked = {key: "slurm_conf_settings." + key for key, _value in wanted}
-    findings += refused + slurm_conf_lint.lint(candidate, look_at_host(module, candidate), asked)
+    about = slurm_conf_host.look(host, candidate, module.params["plugin_dir"], module.params["controller"])
+    findings += refused + slurm_conf_lint.lint(candidate, about, asked)
     fail(module, findings)
     findings += prove(module, conf, candidate)
     fail(module, findings)
 
-    changed = bool(edits) and not module.params["lint_only"]
+    changed = bool(edits)
     if changed and not module.check_mode:
         write(module, reader, conf, candidate)
     module.exit_json(

@@ -93,3 +93,31 @@ def test_a_passing_item_needs_no_names() -> None:
 def test_only_a_failure_has_a_remedy() -> None:
     assert finding.host_result("pass", "fine", [], "do this")["remedy"] == ""
     assert finding.host_result("fail", "bad", [], "do this")["remedy"] == "do this"
+
+
+def problem(host: str, line: int | None = 7) -> dict[str, t.Any]:
+    shown = [finding.evidence("slurm.conf:7", "Kilwait=3")] if line else []
+    return finding.finding("x", "error", host, finding.title("中文", "english"), "why", "what to do", shown, "/etc/slurm/slurm.conf", line)
+
+
+def test_the_list_is_numbered_and_gives_place_cause_words_and_remedy() -> None:
+    assert finding.describe([problem("c1"), problem("c2", None)]) == [
+        "1. [c1] /etc/slurm/slurm.conf:7 中文 / english",
+        "   cause:  why",
+        "   reads:  Kilwait=3",
+        "   remedy: what to do",
+        "2. [c2] /etc/slurm/slurm.conf 中文 / english",
+        "   cause:  why",
+        "   remedy: what to do",
+    ]
+
+
+def test_the_list_has_an_end() -> None:
+    text = finding.describe([problem(f"n{number}") for number in range(100)])
+    assert text[-1] == "and 70 more" and text[-2 - 3].startswith("30. ")
+
+
+def test_what_several_hosts_have_in_common_is_said_once() -> None:
+    found = [problem("n2"), problem("n1", 8), *[problem(f"n{number}") for number in (5, 4, 3)], problem("n2")]
+    assert [(one["host"], one["line"]) for one in finding.folded(found)] == [("n2, n3, n4 and 1 more", 7), ("n1", 8)]
+    assert finding.folded([]) == []

@@ -12,7 +12,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import slurm_conf_lint
+from ansible_collections.hpcguard.slurm.plugins.module_utils import slurm_conf_host, slurm_conf_lint
 from ansible_collections.hpcguard.slurm.plugins.modules import slurm_conf as module
 
 from .conftest import Run
@@ -232,7 +232,7 @@ def test_all_problems_at_once_and_nothing_written(site: Site) -> None:
         "a merge conflict was left in the file",
         "slurm_conf_settings.JobCompType",
     ]
-    assert f"{site.site} line 3: a merge conflict" in result["msg"]
+    assert f"[c1] {site.site}:3 " in result["msg"] and "a merge conflict" in result["msg"]
     assert "did you mean KillWait?" in result["msg"]
 
 
@@ -282,7 +282,7 @@ def test_what_only_the_candidate_draws_refuses(site: Site) -> None:
 
 
 def test_the_parse_test_has_a_time_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PROOF_TIMEOUT", 0.5)
+    monkeypatch.setattr(slurm_conf_host, "PROOF_TIMEOUT", 0.5)
     assert "did not finish reading" in site.refused(settings={"MailProg": "/slow"})["msg"]
 
 
@@ -317,24 +317,6 @@ def test_when_the_second_file_cannot_be_written_the_first_is_put_back(site: Site
     result = site.run(settings=SETTINGS)
     assert result["failed"] and "No space left on device" in result["msg"]
     assert site.contents() == before
-
-
-def test_lint_only_writes_nothing(site: Site) -> None:
-    before = site.contents()
-    result = site.run(settings=SETTINGS, lint_only=True)
-    assert not result["changed"] and len(result["changes"]) == 4 and site.contents() == before
-    assert site.run(lint_only=True)["changes"] == []
-
-
-def test_case_53_an_old_file_under_new_binaries(site: Site) -> None:
-    """A snapshot keeps slurm.conf under another name; whether the present Slurm would take it can be asked beforehand."""
-    kept = site.etc.parent / "0001"
-    kept.write_bytes(site.main.read_bytes() + b"SallocDefaultCommand=x\nFastSchedule=1\nSelectType=select/cons_res\n")
-    result = site.refused(lint_only=True, contents_from={str(site.main): str(kept)}, version="23.11.4")
-    assert f"{site.main} line 11: SallocDefaultCommand: has been removed from Slurm" in result["msg"]
-    assert "select/cons_res: there is no such plugin" in result["msg"]
-    assert not site.run(lint_only=True, version="23.11.4")["failed"]
-    assert "goes with lint_only only" in site.refused(contents_from={str(site.main): str(kept)})["msg"]
 
 
 def test_a_version_that_is_none(site: Site) -> None:
