@@ -64,6 +64,7 @@ class ActionModule(ActionBase):
             changed=False,
             failed=bool(failed) and bool(args.get("fail", True)),
             items=failed,
+            failures=self._failures(items),
             summary=render.counts(items),
             report=str(folder / "verify.html"),
         )
@@ -73,6 +74,16 @@ class ActionModule(ActionBase):
             else render.summary(items)
         )
         return result
+
+    @staticmethod
+    def _failures(items: list[Vars]) -> list[Vars]:
+        """What failed where: {item, host, text}, the text fit for a message."""
+        return [
+            {"item": item["id"], "host": host, "text": clean_text(f"item {item['id']} on {host}: {one['reason']}")}
+            for item in items
+            for host, one in item["hosts"].items()
+            if one["verdict"] == "fail"
+        ]
 
     def _evidence(self, args: Vars, task_vars: Vars) -> Vars:
         """What the modules found, by the part that a host plays; a host without an answer says why."""
@@ -87,6 +98,9 @@ class ActionModule(ActionBase):
                     seen[part][host] = controllers[host]
                 elif host in hosts:
                     seen[part][host] = self._answer(hostvars[host].get(f"__verify_{part}"))
+        for part in seen.values():
+            # the roles are asked on hosts of the run only
+            part.update({host: {**part[host], "drift": hostvars[host].get("__verify_drift", {})} for host in part if host in hosts})
         off = "no node is in service without a flag" if args.get("crash_test", True) else "switched off (verify_crash_test)"
         seen["probe"] = self._outcome(args.get("probe"), "the probe step is switched off (verify_step_probe)")
         seen["crash"] = {**self._outcome(args.get("crash"), off), "host": args.get("crash_host")}

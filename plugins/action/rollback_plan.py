@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollback_plan, rollout_plan
-from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text, describe
 
 display = Display()
 Vars = dict[str, t.Any]
@@ -43,7 +43,8 @@ class ActionModule(ActionBase):
         releases = {} if forced else {host: fact["slurm"]["release"] for host, fact in facts.items()}
         problems = rollback_plan.problems(listed, wanted, chosen, releases)
         for host in gone:
-            problems.extend(preflight.host_problems(host, None, False))
+            problems.extend(preflight.host_problems(host, None, []))
+        problems.extend(preflight.lock_problems({host: hostvars[host].get("hpcguard_lock") for host in hosts}))
         actions: dict[str, list[str]] = {}
         keys: list[str] = []
         if chosen:
@@ -52,7 +53,7 @@ class ActionModule(ActionBase):
             problems.extend(rollback_plan.job_problems(keys, jobs, policy))
         kept = rollback_plan.kept_keys(keys, jobs, policy)
         if problems:
-            result.update(failed=True, msg="refused, nothing was touched:\n" + "\n".join(preflight.describe(problems)))
+            result.update(failed=True, msg="refused, nothing was touched:\n" + "\n".join(describe(problems)))
             return result
 
         display.display(f"\nWAY BACK / 回滚计划: {chosen}")
@@ -62,6 +63,7 @@ class ActionModule(ActionBase):
             display.display(f"  slurm.conf:{key} stays for now: jobs are running; the next rollback completes it")
         result.update(
             changed=False,
+            refused="",
             id=chosen,
             actions=actions,
             active=sorted(actions),

@@ -15,8 +15,8 @@ import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollout_plan
-from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollout_plan, scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text, describe
 
 display = Display()
 Vars = dict[str, t.Any]
@@ -57,9 +57,12 @@ class ActionModule(ActionBase):
             problems.extend(hostvars[host].get("hpcguard_problems", []))
             interrupted.update(hostvars[host].get("hpcguard_interrupted", {}))
 
+        problems.extend(preflight.lock_problems({host: hostvars[host].get("hpcguard_lock") for host in hosts}))
         problems.extend(self._inventory_problems(controllers, groups.get("slurm_compute", [])))
         for host in hosts:
-            problems.extend(preflight.host_problems(host, facts[host], host in computes))
+            problems.extend(
+                preflight.host_problems(host, facts[host], [name for name in preflight.DAEMONS if host in groups.get(name, [])])
+            )
         for host in controllers[:1]:
             fact = hostvars[host].get("hpcguard_cluster") if host in hostvars else None
             if fact is not None:
@@ -75,15 +78,18 @@ class ActionModule(ActionBase):
         names = {host: self._node_name(hostvars, host) for host in left_out}
         problems.extend(preflight.limited_problems(host_actions, left_out, nodes, names))
         problems.extend(preflight.interrupted_problems(host_actions, changes, jobs, policy))
+        config = view["config"] if view else {}
+        ready, late = preflight.ready_timeout(int(self._task.args["ready_timeout"]), config, changes, host_actions, jobs)
+        problems.extend(late)
         active = sorted({change["host"] for change in changes} | set(host_actions))
 
         self._show(changes, host_actions, deferred, problems)
         errors = [found for found in problems if found["severity"] == "error"]
-        if errors:
-            result.update(failed=True, msg="refused, nothing was written:\n" + "\n".join(preflight.describe(errors)))
-            return result
         result.update(
             changed=False,
+            # no failure yet: the lock has to be given back first
+            refused="refused, nothing was written:\n" + "\n".join(describe(errors)) if errors else "",
+            ready_timeout=ready,
             id=time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2),
             plan=changes,
             actions=host_actions,
@@ -91,7 +97,8 @@ class ActionModule(ActionBase):
             deferred=deferred,
             unsafe_keys=[rollout_plan.conf_key(one) for one in changes if one["class"] == "restart_without_steps"],
             jobs=rollout_plan.jobs_with_steps(jobs),
-            out_of_service=[node["name"] for node in view["nodes"] if "DRAIN" in node["flags"]] if view else [],
+            in_service=[node["name"] for node in nodes if scontrol_text.in_service(node) and "DRAIN" not in node["flags"]],
+            out_of_service=[node["name"] for node in nodes if "DRAIN" in node["flags"]],
         )
         return result
 

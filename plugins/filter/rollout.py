@@ -11,30 +11,120 @@ from collections.abc import Iterable, Mapping
 PHASES = ("snapshot", "stage", "controller", "compute", "patrol", "prove")
 
 
+def allowed_failures(limit: int | str, nodes: int) -> int:
+    """How many compute nodes may fail without the whole rollout being taken back.
+
+    :param limit: a number, or a percentage of the nodes like ``5%`` (rounded down)
+    """
+    text = str(limit).strip()
+    return nodes * int(text[:-1]) // 100 if text.endswith("%") else int(text)
+
+
+def _missing(variables: Mapping[str, t.Any], phase: str, is_compute: bool) -> list[str]:
+    """Phases before *phase* that a host did not come through."""
+    needed = PHASES[: PHASES.index(phase)] if phase in PHASES else PHASES
+    return [name for name in needed if name not in variables.get("hpcguard_reached", []) and (is_compute or name != "compute")]
+
+
+def rollout_left_behind(
+    hosts: Iterable[str],
+    hostvars: Mapping[str, Mapping[str, t.Any]],
+    groups: Mapping[str, Iterable[str]],
+    phase: str,
+    gone: Iterable[str] = (),
+    limit: int | str = 0,
+) -> list[str]:
+    """Compute nodes that failed in their own phase, as long as there are no more of them than the limit allows.
+
+    They were brought back one by one; the rollout goes on without them.
+    """
+    hosts, gone = list(hosts), set(gone)
+    central = {*groups.get("slurm_controller", []), *groups.get("slurm_dbd", [])}
+    nodes = [host for host in hosts if host in groups.get("slurm_compute", []) and host not in central]
+    behind = []
+    for host in nodes:
+        variables = hostvars[host]
+        failed = bool(variables.get("hpcguard_failed")) or host in gone or _missing(variables, phase, True)
+        if (
+            failed
+            and not variables.get("hpcguard_stop")
+            and not _missing(variables, "compute", True)
+            and "compute" in _missing(variables, "done", True)
+        ):
+            behind.append(host)
+    waits_for_turn = phase == "compute"
+    if waits_for_turn:  # those of later batches have not failed
+        behind = [host for host in behind if hostvars[host].get("hpcguard_failed") or host in gone]
+    return behind if len(behind) <= allowed_failures(limit, len(nodes)) else []
+
+
 def rollout_trouble(
-    hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]], computes: Iterable[str], phase: str, gone: Iterable[str] = ()
+    hosts: Iterable[str],
+    hostvars: Mapping[str, Mapping[str, t.Any]],
+    groups: Mapping[str, Iterable[str]],
+    phase: str,
+    gone: Iterable[str] = (),
+    limit: int | str = 0,
 ) -> list[str]:
     """Why phase *phase* must not begin: one sentence a host that did not come through the phases before.
 
     :param hosts: hosts of the rollout
-    :param computes: hosts running slurmd, the only ones to take phase ``compute``
+    :param groups: the inventory's groups; hosts running slurmd are the only ones to take phase ``compute``
     :param gone: hosts that dropped out of the present play
+    :param limit: see :func:`allowed_failures`
     """
-    needed = set(PHASES[: PHASES.index(phase)]) if phase in PHASES else set(PHASES)
-    computes, gone = set(computes), set(gone)
-    failed, stopped, lost = [], [], []
+    hosts, gone = list(hosts), set(gone)
+    behind = rollout_left_behind(hosts, hostvars, groups, phase, gone, limit)
+    failed, lost, stopped = [], [], []
     for host in hosts:
         variables = hostvars[host]
-        missing = needed - set(variables.get("hpcguard_reached", [])) - (set() if host in computes else {"compute"})
+        missing = _missing(variables, phase, host in groups.get("slurm_compute", []))
+        if host in behind:
+            continue
         if variables.get("hpcguard_failed"):
             failed.append(str(variables["hpcguard_failed"]))
         elif host in gone:
             lost.append(f"{host}: unreachable")
         elif missing:
-            first = next(name for name in PHASES if name in missing)
-            stopped.append(f"{host}: stopped or unreachable in phase {first}")
+            stopped.append(f"{host}: stopped or unreachable in phase {missing[0]}")
     # hosts that stopped because another failed are no news
     return failed + lost or stopped
+
+
+def rollout_outcome(
+    plan: Mapping[str, t.Any],
+    hostvars: Mapping[str, Mapping[str, t.Any]],
+    hosts: Iterable[str],
+    trouble: Iterable[str],
+    behind: Iterable[str],
+    gone: Iterable[str],
+) -> str:
+    """Why the run fails at its end, and how it left each host; empty when the rollout stands everywhere.
+
+    :param hosts: hosts of the rollout
+    :param trouble: what :func:`rollout_trouble` said last
+    :param behind: compute nodes that failed alone
+    :param gone: hosts that could not be reached any more
+    """
+    hosts, gone, behind, trouble = list(hosts), list(gone), list(behind), list(trouble)
+    lines = []
+    if trouble:
+        undone = [line for host in hosts for line in hostvars[host].get("hpcguard_undone", [])]
+        stuck = {host for host in hosts if hostvars[host].get("hpcguard_undone")} | set(gone)
+        back = [host for host in hosts if host not in stuck and "snapshot" in hostvars[host].get("hpcguard_reached", [])]
+        lines.append(f"The rollout {plan['id']} failed." if hosts else "Nothing had to change, but the checklist failed.")
+        lines += [f"cause: {line}" for line in trouble]
+        if back:
+            lines.append(f"taken back on: {', '.join(back)}")
+        if undone:
+            lines.append("NOT wholly taken back, run playbooks/rollback.yml when this is mended:")
+            lines += [f"  {line}" for line in undone]
+    elif behind or gone:
+        lines.append(f"The rollout {plan['id']} stands, but not everywhere.")
+        lines += [f"left out: {hostvars[host].get('hpcguard_failed') or host + ': unreachable'}" for host in behind]
+    if gone:
+        lines.append(f"not reached any more, the next deploy or rollback puts them right: {', '.join(gone)}")
+    return "\n".join(lines)
 
 
 def node_names(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]]) -> list[str]:
@@ -76,6 +166,8 @@ class FilterModule:
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
         return {
             "rollout_trouble": rollout_trouble,
+            "rollout_left_behind": rollout_left_behind,
+            "rollout_outcome": rollout_outcome,
             "changed_since": changed_since,
             "node_names": node_names,
             "snapshot_lines": snapshot_lines,

@@ -13,10 +13,10 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 from . import rollout_plan, scontrol_text
-from .finding import clean_text
 
 OLDEST, NEWEST = (20, 11), (26, 5)
 NEEDED_FREE_MB = 20
+DAEMONS = {"slurm_controller": "slurmctld", "slurm_dbd": "slurmdbd", "slurm_compute": "slurmd"}
 
 
 def problem(host, cause, remedy, title_zh, title_en, severity="error", path=None, line=None):
@@ -34,8 +34,12 @@ def problem(host, cause, remedy, title_zh, title_en, severity="error", path=None
     }
 
 
-def host_problems(host, fact, needs_slurmd):
-    """Problems of one host. *fact* is its cluster fact, None when it could not be looked at."""
+def host_problems(host, fact, groups):
+    """Problems of one host.
+
+    :param fact: its cluster fact, None when it could not be looked at
+    :param groups: those of slurm_controller, slurm_dbd, slurm_compute that it is in
+    """
     if fact is None:
         return [
             problem(
@@ -48,7 +52,8 @@ def host_problems(host, fact, needs_slurmd):
         ]
     found = []
     slurm = fact["slurm"]
-    if not slurm["bin"].get("scontrol") or not slurm["version"]:
+    only_dbd = list(groups) == ["slurm_dbd"]
+    if not slurm["version"] or not (slurm["bin"].get("scontrol") or only_dbd):
         found.append(
             problem(
                 host,
@@ -69,7 +74,7 @@ def host_problems(host, fact, needs_slurmd):
                 "unsupported Slurm release",
             )
         )
-    if fact["conf"]["mode"] == "none":
+    if fact["conf"]["mode"] == "none" and not only_dbd:
         found.append(
             problem(
                 host,
@@ -101,7 +106,7 @@ def host_problems(host, fact, needs_slurmd):
                 "no room for a snapshot",
             )
         )
-    if needs_slurmd and fact["units"].get("slurmd", {}).get("load_state") != "loaded":
+    if "slurm_compute" in groups and fact["units"].get("slurmd", {}).get("load_state") != "loaded":
         found.append(
             problem(
                 host,
@@ -111,7 +116,77 @@ def host_problems(host, fact, needs_slurmd):
                 "no slurmd unit",
             )
         )
-    return found
+    return found + unit_problems(host, fact, [DAEMONS[group] for group in groups])
+
+
+def unit_problems(host, fact, daemons):
+    """Daemons of a host whose unit runs none: started by hand they would hold the port when the unit is restarted."""
+    return [
+        problem(
+            host,
+            "%s.service is %s and runs no process here" % (name, fact["units"][name]["active_state"]),
+            "see systemctl status %s; a %s that was started by hand has to be ended (kill its process id), then: systemctl start %s"
+            % (name, name, name),
+            "守护进程不是由 systemd 运行",
+            "the unit runs no process",
+        )
+        for name in daemons
+        if fact["units"].get(name, {}).get("load_state") == "loaded" and not fact["units"][name]["main_pid"]
+    ]
+
+
+def lock_problems(locks):
+    """Another run that is at work.
+
+    :param locks: {host: what the module rollout_lock said there, None where it did not ask}
+    """
+    return [
+        problem(
+            host,
+            "at work already: %s" % lock["busy"],
+            "wait for it; if it is known to be over, say -e deploy_break_lock=true",
+            "已有变更在进行",
+            "another run is at work",
+        )
+        for host, lock in sorted(locks.items())
+        if lock and lock.get("busy")
+    ]
+
+
+# slurmd is away twice when it has to be brought back, and it takes some seconds to register.
+SHORTEST_WAIT, MARGIN = 30, 20
+
+
+def ready_timeout(wanted, config, changes, host_actions, jobs):
+    """How long slurmd may take to be ready, and problems where SlurmdTimeout leaves no time.
+
+    slurmctld sets a node DOWN, and ends its jobs, when its slurmd did not answer for SlurmdTimeout seconds (slurm.conf(5); 0 is never).
+
+    :param wanted: seconds that the operator allows
+    :param config: what slurmctld has loaded
+    :returns: (seconds, problems)
+    """
+    limits = [config.get("SlurmdTimeout", "0")]
+    limits += [str(one["to"]) for one in changes if rollout_plan.is_conf_change(one) and rollout_plan.conf_key(one) == "SlurmdTimeout"]
+    known = [int(text.split()[0]) for text in limits if text.split() and text.split()[0].isdigit()]
+    shortest = min([one for one in known if one > 0] or [0])
+    restarts = any("restart_slurmd" in actions for actions in host_actions.values())
+    if not shortest or not restarts:
+        return wanted, []
+    allowed = (shortest - MARGIN) // 2
+    if allowed >= SHORTEST_WAIT:
+        return min(wanted, allowed), []
+    if not rollout_plan.jobs_with_steps(jobs):
+        return min(wanted, SHORTEST_WAIT), []
+    return SHORTEST_WAIT, [
+        problem(
+            "cluster",
+            "SlurmdTimeout is %d s: a slurmd that does not come up at once would cost its node and its running jobs" % shortest,
+            "raise SlurmdTimeout to 300 first (scontrol reconfigure takes it in), or wait for the jobs",
+            "SlurmdTimeout 过短",
+            "SlurmdTimeout leaves no time for a restart",
+        )
+    ]
 
 
 def controller_problems(host, fact, computes):
@@ -228,17 +303,3 @@ def interrupted_problems(host_actions, changes, jobs, policy):
             "an interrupted rollout is pending while jobs run",
         )
     ]
-
-
-def describe(findings):
-    """The findings as numbered lines a tired operator can work through."""
-    lines = []
-    for number, found in enumerate(findings, 1):
-        place = ""
-        if found.get("file"):
-            place = " %s%s" % (found["file"], ":%s" % found["line"] if found.get("line") else "")
-        lines.append("%d. [%s]%s %s / %s" % (number, found["host"], place, found["title"]["zh"], found["title"]["en"]))
-        lines.append("   cause:  %s" % found["cause"])
-        lines.append("   remedy: %s" % found["remedy"])
-    # job names and paths are somebody else's words
-    return [clean_text(line, 4000) for line in lines]

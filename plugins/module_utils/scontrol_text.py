@@ -187,6 +187,12 @@ def parse_jobs(text):
     return jobs
 
 
+def fell_ill(node, excused=None):
+    """Whether a node that was in service is so no longer by a fault: not by a person's drain, nor under the excused reason."""
+    drained_by_us = "DRAIN" in node["flags"] and is_ours(node["reason"]) and node["reason"] != excused
+    return drained_by_us or not in_service(node)
+
+
 def may_change(node, state, reason=None):
     """Whether a node is to be brought to ``drain``, ``undrain`` or ``resume`` under the rule of the tag.
 

@@ -77,6 +77,11 @@ items:
   returned: always
   type: list
   elements: str
+failures:
+  description: "What failed where: C(item), C(host), C(text)."
+  returned: always
+  type: list
+  elements: dict
 summary:
   description: How many items passed, failed and were skipped.
   returned: always

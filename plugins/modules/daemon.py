@@ -49,8 +49,10 @@ options:
     description: Values of slurm.conf that slurmctld must have loaded afterwards.
     type: dict
     default: {}
-  allow_unsafe_without_steps:
-    description: Restart slurmd under a unit that would end its jobs, provided that no step runs.
+  keep_jobs:
+    description:
+      - Restart slurmd also under a unit that would end its jobs, with C(KillMode=process) set over it for the time of the restart.
+      - Without it such a restart is refused.
     type: bool
     default: false
   scontrol:
@@ -142,6 +144,7 @@ from ansible_collections.hpcguard.slurm.plugins.module_utils import (
     systemd_unit,
 )
 
+KEEP_JOBS = "/run/systemd/system/slurmd.service.d/zz-hpcguard-keep-jobs.conf"
 POLL = 0.5
 CALL = 15
 NODES = 30
@@ -333,12 +336,30 @@ def refuse_unsafe(daemon, show):
     if show.get("NeedDaemonReload") == "yes":
         raise Trouble("the unit file of slurmd changed and systemd has not read it: run systemctl daemon-reload first")
     steps = loaders.slurmstepds()
-    if show.get("KillMode") == "process" or (daemon.params["allow_unsafe_without_steps"] and not steps):
+    if show.get("KillMode") == "process":
         return
     names = ", ".join(sorted(step[1] or "pid %s" % pid for pid, step in steps.items())) or "none"
     raise Trouble(
         "KillMode of slurmd is %s, so a restart would end its jobs (steps running: %s)" % (show.get("KillMode"), names)
     )
+
+
+def keep_jobs_over(daemon):
+    """Set KillMode=process over the loaded unit until the next boot or :func:`take_away`."""
+    loaders.make_dirs(os.path.dirname(KEEP_JOBS))
+    loaders.write_atomic(KEEP_JOBS, b"[Service]\nKillMode=process\n", os.geteuid(), os.getegid())
+    loaders.systemctl(["daemon-reload"])
+    return daemon.show()
+
+
+def take_away():
+    """Remove what :func:`keep_jobs_over` set, also what a run that was killed left behind."""
+    if not os.path.exists(KEEP_JOBS):
+        return
+    os.unlink(KEEP_JOBS)
+    if not os.listdir(os.path.dirname(KEEP_JOBS)):
+        os.rmdir(os.path.dirname(KEEP_JOBS))
+    loaders.systemctl(["daemon-reload"])
 
 
 def tell_steps(daemon, before):
@@ -362,12 +383,14 @@ def bring_up(module, daemon):
     running = show.get("ActiveState") in ("active", "activating")
     if module.check_mode or (not restart and running and show.get("SubState") == "running"):
         return {"changed": restart or not running}
+    if restart and daemon.name == "slurmd" and daemon.params["keep_jobs"] and show.get("KillMode") != "process":
+        show = keep_jobs_over(daemon)
     if restart and running:
         refuse_unsafe(daemon, show)
     steps = loaders.slurmstepds()
     nodes = daemon.nodes_in_service() if daemon.name == "slurmctld" and running else set()
-    if show.get("ActiveState") == "failed":
-        loaders.systemctl(["reset-failed", daemon.unit])
+    # also the starts that count towards its limit: those of a rollout and its way back are not a daemon's trouble
+    loaders.systemctl(["reset-failed", daemon.unit])
     asked = loaders.now()
     # --no-block: with Type=notify systemctl would wait as long as the daemon does
     issued = restart or not running
@@ -424,7 +447,7 @@ def main():
             "settle": {"type": "float", "default": 2},
             "node_name": {"type": "str"},
             "expect": {"type": "dict", "default": {}},
-            "allow_unsafe_without_steps": {"type": "bool", "default": False},
+            "keep_jobs": {"type": "bool", "default": False},
             "scontrol": {"type": "path"},
             "sacctmgr": {"type": "path"},
             "conf_path": {"type": "path"},
@@ -435,11 +458,15 @@ def main():
     daemon = Daemon(module.params)
     act = reconfigure if module.params["action"] == "reconfigure" else bring_up
     try:
-        module.exit_json(**act(module, daemon))
+        result = act(module, daemon)
     except Trouble as error:
         evidence = daemon.evidence()
         told = "\n".join("%s: %s" % (line["source"], line["text"]) for line in evidence)
         module.fail_json(msg="%s\n%s" % (error, told), evidence=evidence)
+    finally:
+        if daemon.name == "slurmd" and not module.check_mode:
+            take_away()
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -28,12 +28,14 @@ options:
       - V(drain) keeps new jobs off.
       - V(undrain) takes a drain back and leaves a node that is DOWN alone.
       - V(resume) takes back DOWN too.
+      - V(in_service) changes nothing, waits until they all are, and tells in RV(unwell) those that are not. A drain by
+        somebody else, or under exactly O(reason), is no fault.
     type: str
-    choices: [drain, undrain, resume]
+    choices: [drain, undrain, resume, in_service]
     required: true
   reason:
     description:
-      - For V(drain) the reason to write.
+      - For V(drain) the reason to write, for V(in_service) the one that is no fault.
       - For the others only nodes with exactly this reason, or with any reason of ours unless given.
     type: str
   wait_for_jobs:
@@ -96,6 +98,11 @@ changes:
   returned: success
   type: list
   elements: dict
+unwell:
+  description: Nodes that are not in service, with state and reason.
+  returned: for V(in_service)
+  type: list
+  elements: str
 left_alone:
   description: Nodes that somebody else holds, with state and reason.
   returned: success
@@ -107,7 +114,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import finding, loaders, scontrol_text
 
 POLL = 1
 CALL = 20
@@ -175,11 +182,21 @@ def wait_for_jobs(module):
         time.sleep(POLL)
 
 
+def unwell(module):
+    """Wait until the nodes are in service; those that are not, in words."""
+    deadline = loaders.now() + module.params["timeout"]
+    while True:
+        ill = [node for node in look(module).values() if scontrol_text.fell_ill(node, module.params["reason"])]
+        if not ill or loaders.now() > deadline:
+            return [finding.clean_text("%s is %s (%s)" % (node["name"], node["state"], node["reason"] or "no reason")) for node in ill]
+        time.sleep(POLL)
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
             "nodes": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "required": True, "choices": ["drain", "undrain", "resume"]},
+            "state": {"type": "str", "required": True, "choices": ["drain", "undrain", "resume", "in_service"]},
             "reason": {"type": "str"},
             "wait_for_jobs": {"type": "int", "default": 0},
             "timeout": {"type": "int", "default": 30},
@@ -193,6 +210,8 @@ def main():
     params = module.params
     if params["reason"] is not None and not scontrol_text.is_ours(params["reason"]):
         module.fail_json(msg="the reason must start with %s" % scontrol_text.REASON_TAG)
+    if params["state"] == "in_service":
+        module.exit_json(changed=False, changes=[], left_alone=[], unwell=unwell(module) if params["nodes"] else [])
     nodes = look(module) if params["nodes"] else {}
     names = [name for name in params["nodes"] if scontrol_text.may_change(nodes[name], params["state"], params["reason"])]
     if names and not module.check_mode:

@@ -14,8 +14,8 @@ module: rollback_plan
 short_description: Choose the snapshot to go back to
 version_added: 0.1.0
 description:
-  - Reads the snapshots and facts of all hosts of the play, prints the way back, and fails with every problem at once
-    when anything stands against it.
+  - Reads the snapshots and facts of all hosts of the play, prints the way back, and returns in RV(refused)
+    everything that stands against it.
   - Runs once, on the control node, in the role C(hpcguard.slurm.rollout).
 options:
   snapshot:
@@ -57,28 +57,32 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+refused:
+  description: Everything that stands against going back, to be read. Empty when nothing does.
+  returned: always
+  type: str
 id:
   description: The snapshot to go back to.
-  returned: success
+  returned: always
   type: str
   sample: 20261130T120000Z-1a2b
 actions:
   description: What has to be restarted or reconfigured, by host.
-  returned: success
+  returned: always
   type: dict
 active:
   description: Hosts that have something to put back.
-  returned: success
+  returned: always
   type: list
   elements: str
 kept:
   description: Settings that stay for now, since jobs are running.
-  returned: success
+  returned: always
   type: list
   elements: str
 jobs:
   description: Jobs that have steps.
-  returned: success
+  returned: always
   type: list
   elements: dict
 """

@@ -14,8 +14,8 @@ module: rollout_plan
 short_description: Join every host's changes into one plan
 version_added: 0.1.0
 description:
-  - Reads the facts of all hosts of the play, prints the plan, and fails with every problem at once when anything stands
-    against it.
+  - Reads the facts of all hosts of the play, prints the plan, and returns in RV(refused) everything
+    that stands against it.
   - Runs once, on the control node, in the role C(hpcguard.slurm.rollout).
 options:
   running_jobs:
@@ -25,6 +25,10 @@ options:
     type: str
     choices: [refuse, defer, drain]
     default: refuse
+  ready_timeout:
+    description: Seconds that a daemon may take to be ready; shortened where SlurmdTimeout is near.
+    type: int
+    required: true
 attributes:
   check_mode:
     description: Can run in check mode and does the same there.
@@ -45,47 +49,61 @@ EXAMPLES = r"""
 - name: Plan the rollout
   hpcguard.slurm.rollout_plan:
     running_jobs: defer
+    ready_timeout: 120
   run_once: true
 """
 
 RETURN = r"""
+refused:
+  description: Everything that stands against the plan, to be read. Empty when nothing does.
+  returned: always
+  type: str
 id:
   description: Name of the rollout, and of its snapshot on every host.
-  returned: success
+  returned: always
   type: str
   sample: 20261130T120000Z-1a2b
 plan:
   description: The changes of all hosts, without those that were deferred.
-  returned: success
+  returned: always
   type: list
   elements: dict
 actions:
   description: What has to be restarted or reconfigured, by host.
-  returned: success
+  returned: always
   type: dict
 active:
   description: Hosts that take part, since something changes there.
-  returned: success
+  returned: always
   type: list
   elements: str
 deferred:
   description: Settings left for a later rollout.
-  returned: success
+  returned: always
   type: list
   elements: str
 unsafe_keys:
   description: Settings of the plan that must not change while a step runs.
-  returned: success
+  returned: always
   type: list
   elements: str
 jobs:
   description: Jobs that have steps.
-  returned: success
+  returned: always
   type: list
   elements: dict
+ready_timeout:
+  description: Seconds that a daemon may take to be ready.
+  returned: always
+  type: int
+in_service:
+  description: Nodes that were in service before the rollout.
+  returned: always
+  type: list
+  elements: str
 out_of_service:
   description: Nodes that were drained before the rollout.
-  returned: success
+  returned: always
   type: list
   elements: str
 """

@@ -29,7 +29,7 @@ import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "lib", "hpcguard"))
 sys.dont_write_bytecode = True
 
-from slurmguard import finding, loaders, node_policy, scontrol_text
+from slurmguard import finding, loaders, node_policy, rollout_lock, scontrol_text
 
 # What is asked of a host in one call. Fixed text, nothing of the cluster's goes into it; it ends by itself even
 # when the connection is cut. The marks keep out what a shell's start-up files print.
@@ -356,6 +356,7 @@ def parse(argv):
     parser.add_argument("--scontrol", default="scontrol", help="path of scontrol")
     parser.add_argument("--ssh", default="ssh", help="path of ssh")
     parser.add_argument("--run-dir", default="/run/hpcguard", help="directory of the lock and of what was done before")
+    parser.add_argument("--rollout-lock", default=rollout_lock.PATH, help="lock of a rollout, which the patrol stays away from")
     options = parser.parse_args(argv)
     options.fix = options.fix or options.bootstrap
     return options
@@ -367,6 +368,11 @@ def work(options):
     lock = only_one(options.run_dir) if acting else None
     if acting and lock is None:
         say(u"另一个巡检正在进行, 本次只查看 / another patrol is at work, this one only looks")
+    rollout = rollout_lock.loads(loaders.read_text(options.rollout_lock)) if lock is not None else None
+    if rollout_lock.stands(rollout, time.time()):
+        say(u"变更正在进行, 本次只查看 / a rollout is at work, this patrol only looks: %s" % rollout_lock.describe(rollout, int(time.time())))
+        lock.close()
+        lock = None
     patrol = Patrol(options, acting=lock is not None)
     try:
         if options.bootstrap:

@@ -2,41 +2,137 @@
 
 from __future__ import annotations
 
-from ansible_collections.hpcguard.slurm.plugins.filter.rollout import PHASES, changed_since, node_names, rollout_trouble, snapshot_lines
+import typing as t
 
-DONE: dict[str, object] = {"hpcguard_reached": list(PHASES)}
+import pytest
+
+from ansible_collections.hpcguard.slurm.plugins.filter.rollout import (
+    PHASES,
+    allowed_failures,
+    changed_since,
+    node_names,
+    rollout_left_behind,
+    rollout_outcome,
+    rollout_trouble,
+    snapshot_lines,
+)
+
+DONE: dict[str, t.Any] = {"hpcguard_reached": list(PHASES)}
+STAGED: dict[str, t.Any] = {"hpcguard_reached": ["snapshot", "stage", "controller"]}
+FAILED: dict[str, t.Any] = {**STAGED, "hpcguard_failed": "n: slurmd does not start"}
+GROUPS = {"slurm_controller": ["c"], "slurm_compute": ["n", "m", "o"]}
 
 
 def test_all_through_means_no_trouble() -> None:
-    assert rollout_trouble(["c", "n"], {"c": DONE, "n": DONE}, ["n"], "finish") == []
+    assert rollout_trouble(["c", "n"], {"c": DONE, "n": DONE}, GROUPS, "finish") == []
 
 
 def test_the_first_phase_needs_nothing_before() -> None:
-    assert rollout_trouble(["n"], {"n": {"hpcguard_reached": []}}, ["n"], "snapshot") == []
+    assert rollout_trouble(["n"], {"n": {"hpcguard_reached": []}}, GROUPS, "snapshot") == []
 
 
 def test_a_controller_takes_no_compute_phase() -> None:
-    controller = {"hpcguard_reached": ["snapshot", "stage", "controller"]}
-    assert rollout_trouble(["c", "n"], {"c": controller, "n": DONE}, ["n"], "patrol") == []
+    assert rollout_trouble(["c", "n"], {"c": STAGED, "n": DONE}, GROUPS, "patrol") == []
 
 
 def test_an_unreachable_host_is_named_with_the_phase_it_missed() -> None:
     lost = {"hpcguard_reached": ["snapshot"]}
-    assert rollout_trouble(["n"], {"n": lost}, ["n"], "controller") == ["n: stopped or unreachable in phase stage"]
+    assert rollout_trouble(["n"], {"n": lost}, GROUPS, "controller") == ["n: stopped or unreachable in phase stage"]
 
 
 def test_a_failure_is_told_in_its_own_words() -> None:
     failed = {"hpcguard_reached": ["snapshot"], "hpcguard_failed": "n: disk full"}
-    assert rollout_trouble(["n"], {"n": failed}, ["n"], "controller") == ["n: disk full"]
+    assert rollout_trouble(["n"], {"n": failed}, GROUPS, "controller") == ["n: disk full"]
 
 
 def test_hosts_stopped_by_the_failure_of_another_are_no_news() -> None:
-    hostvars: dict[str, dict[str, object]] = {"a": {"hpcguard_failed": "a: disk full"}, "b": {"hpcguard_reached": []}, "c": DONE}
-    assert rollout_trouble(["a", "b", "c"], hostvars, ["a", "b", "c"], "finish", ["c"]) == ["a: disk full", "c: unreachable"]
+    hostvars: dict[str, dict[str, t.Any]] = {"n": {"hpcguard_failed": "n: disk full"}, "m": {"hpcguard_reached": []}, "o": DONE}
+    assert rollout_trouble(["n", "m", "o"], hostvars, GROUPS, "finish", ["o"]) == ["n: disk full", "o: unreachable"]
 
 
 def test_a_host_lost_in_the_present_play_counts_at_once() -> None:
-    assert rollout_trouble(["n"], {"n": DONE}, ["n"], "finish", ["n"]) == ["n: unreachable"]
+    assert rollout_trouble(["n"], {"n": DONE}, GROUPS, "finish", ["n"]) == ["n: unreachable"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "nodes", "allowed"), [(0, 3000, 0), ("0", 3000, 0), (2, 3, 2), ("1%", 3000, 30), ("10%", 9, 0), (" 50% ", 5, 2)]
+)
+def test_the_failure_limit_is_a_number_or_a_share_of_the_nodes(limit: int | str, nodes: int, allowed: int) -> None:
+    assert allowed_failures(limit, nodes) == allowed
+
+
+@pytest.mark.parametrize("phase", ["compute", "patrol", "prove", "finish"])
+def test_the_failure_limit_lets_a_node_fail_alone(phase: str) -> None:
+    hosts, hostvars = ["c", "n", "m"], {"c": DONE, "n": FAILED, "m": DONE}
+    assert rollout_trouble(hosts, hostvars, GROUPS, phase, limit=1) == []
+    assert rollout_left_behind(hosts, hostvars, GROUPS, phase, limit=1) == ["n"]
+    assert rollout_trouble(hosts, hostvars, GROUPS, phase) == ["n: slurmd does not start"]
+
+
+def test_one_failure_more_than_the_limit_brings_everything_back() -> None:
+    hostvars = {"c": DONE, "n": FAILED, "m": {**FAILED, "hpcguard_failed": "m: too"}, "o": DONE}
+    assert rollout_trouble(list(hostvars), hostvars, GROUPS, "patrol", limit=1) == ["n: slurmd does not start", "m: too"]
+    assert rollout_left_behind(list(hostvars), hostvars, GROUPS, "patrol", limit=1) == []
+
+
+def test_a_node_lost_in_its_own_phase_is_left_behind_too() -> None:
+    hostvars = {"c": DONE, "n": STAGED, "m": DONE}
+    assert rollout_left_behind(list(hostvars), hostvars, GROUPS, "patrol", limit=1) == ["n"]
+
+
+def test_nodes_of_a_later_batch_have_not_failed() -> None:
+    hostvars = {"c": STAGED, "n": DONE, "m": STAGED, "o": STAGED}
+    assert rollout_left_behind(list(hostvars), hostvars, GROUPS, "compute", ["m"], limit=1) == ["m"]
+    assert rollout_trouble(list(hostvars), hostvars, GROUPS, "compute", ["m"], limit=1) == []
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param({**FAILED, "hpcguard_stop": True}, id="the cluster is not well"),
+        pytest.param({**FAILED, "hpcguard_reached": ["snapshot"]}, id="it failed before its own phase"),
+        pytest.param({**DONE, "hpcguard_failed": "n: the checklist"}, id="it failed after its own phase"),
+    ],
+)
+def test_the_limit_is_for_nodes_that_fail_in_their_own_phase(variables: dict[str, t.Any]) -> None:
+    assert rollout_left_behind(["c", "n"], {"c": DONE, "n": variables}, GROUPS, "finish", limit=1) == []
+    assert rollout_trouble(["c", "n"], {"c": DONE, "n": variables}, GROUPS, "finish", limit=1)
+
+
+def test_the_limit_is_not_for_the_controller() -> None:
+    groups = {**GROUPS, "slurm_compute": ["c", "n"]}
+    assert rollout_left_behind(["c", "n"], {"c": FAILED, "n": DONE}, groups, "patrol", limit=1) == []
+
+
+PLAN = {"id": "R1"}
+
+
+def test_a_rollout_that_stands_everywhere_has_nothing_to_say() -> None:
+    assert rollout_outcome(PLAN, {"n": DONE}, ["n"], [], [], []) == ""
+
+
+def test_a_failed_rollout_says_why_and_how_it_left_each_host() -> None:
+    hostvars = {"c": {**DONE, "hpcguard_undone": ["c: slurmctld does not start"]}, "n": DONE, "m": DONE, "o": {"hpcguard_reached": []}}
+    text = rollout_outcome(PLAN, hostvars, list(hostvars), ["n: disk full"], [], ["m"])
+    assert text.splitlines() == [
+        "The rollout R1 failed.",
+        "cause: n: disk full",
+        "taken back on: n",
+        "NOT wholly taken back, run playbooks/rollback.yml when this is mended:",
+        "  c: slurmctld does not start",
+        "not reached any more, the next deploy or rollback puts them right: m",
+    ]
+
+
+def test_a_rollout_that_left_nodes_behind_says_which() -> None:
+    text = rollout_outcome(PLAN, {"n": FAILED, "m": STAGED, "c": DONE}, ["c", "n", "m"], [], ["n", "m"], ["m"])
+    assert text.startswith("The rollout R1 stands, but not everywhere.")
+    assert "left out: n: slurmd does not start" in text
+    assert "left out: m: unreachable" in text
+
+
+def test_a_host_lost_at_the_very_end_is_told() -> None:
+    assert "m" in rollout_outcome(PLAN, {"n": DONE, "m": DONE}, ["n", "m"], [], [], ["m"])
 
 
 def test_files_changed_by_somebody_are_listed_with_their_host() -> None:

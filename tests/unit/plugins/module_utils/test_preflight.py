@@ -7,14 +7,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight
+from ansible_collections.hpcguard.slurm.plugins.module_utils import finding, preflight
 
 FACT: dict[str, t.Any] = {
     "slurm": {"version": "22.05.8", "release": [22, 5], "bin": {"scontrol": "/usr/bin/scontrol"}},
     "conf": {"mode": "configless"},
     "munge": True,
     "free_mb": 1000,
-    "units": {"slurmd": {"load_state": "loaded"}},
+    "units": {"slurmd": {"load_state": "loaded", "active_state": "active", "main_pid": 9}},
 }
 VIEW: dict[str, t.Any] = {
     "ping": True,
@@ -34,7 +34,7 @@ def controller(**parts: t.Any) -> dict[str, t.Any]:
 
 
 def test_a_healthy_host_has_no_problem() -> None:
-    assert preflight.host_problems("n1", FACT, True) == []
+    assert preflight.host_problems("n1", FACT, ["slurm_compute"]) == []
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_a_healthy_host_has_no_problem() -> None:
     ],
 )
 def test_each_host_problem_is_named_with_a_remedy(fact: dict[str, t.Any] | None, title: str) -> None:
-    (found,) = preflight.host_problems("n1", fact, True)
+    (found,) = preflight.host_problems("n1", fact, ["slurm_compute"])
     assert found["title"]["en"] == title
     assert found["severity"] == "error"
     assert found["remedy"]
 
 
 def test_all_problems_of_a_host_come_at_once() -> None:
-    assert len(preflight.host_problems("n1", host(munge=False, free_mb=1, conf={"mode": "none"}), True)) == 3
+    assert len(preflight.host_problems("n1", host(munge=False, free_mb=1, conf={"mode": "none"}), ["slurm_compute"])) == 3
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,8 @@ def test_running_jobs_are_named_with_the_setting_that_is_unsafe() -> None:
     assert preflight.job_problems([change], [], "refuse") == []
 
 
-def test_the_list_is_numbered_and_gives_place_cause_and_remedy() -> None:
-    found = preflight.problem("c1", "why", "what to do", "中文", "english", path="/etc/slurm/slurm.conf", line=7)
-    assert preflight.describe([found]) == [
-        "1. [c1] /etc/slurm/slurm.conf:7 中文 / english",
-        "   cause:  why",
-        "   remedy: what to do",
-    ]
-
-
 def test_a_slurm_conf_that_the_operator_names_and_is_not_there_is_named() -> None:
-    (found,) = preflight.host_problems("c1", host(conf={"mode": "none", "given": "/nowhere/slurm.conf"}), False)
+    (found,) = preflight.host_problems("c1", host(conf={"mode": "none", "given": "/nowhere/slurm.conf"}), [])
     assert "/nowhere/slurm.conf" in found["cause"]
 
 
@@ -149,5 +140,50 @@ def test_a_limited_run_leaves_no_node_in_service_out_of_what_concerns_all(base: 
 
 
 def test_a_job_name_sends_nothing_to_the_terminal() -> None:
-    lines = preflight.describe(preflight.job_problems([UNSAFE], [JOB], "refuse"))
+    lines = finding.describe(preflight.job_problems([UNSAFE], [JOB], "refuse"))
     assert "\x1b" not in "".join(lines)
+
+
+def test_a_host_with_only_slurmdbd_needs_neither_scontrol_nor_slurm_conf() -> None:
+    units = {"slurmdbd": {"load_state": "loaded", "active_state": "active", "main_pid": 5}}
+    fact = host(slurm={"version": "22.05.8", "release": [22, 5], "bin": {"scontrol": None}}, conf={"mode": "none"}, units=units)
+    assert preflight.host_problems("d", fact, ["slurm_dbd"]) == []
+    assert len(preflight.host_problems("d", fact, ["slurm_controller", "slurm_dbd"])) == 1
+
+
+def test_a_daemon_that_systemd_does_not_run_is_refused() -> None:
+    """Started by hand it would hold port 6817 when the unit is restarted."""
+    units = {"slurmctld": {"load_state": "loaded", "active_state": "failed", "main_pid": 0}}
+    (found,) = preflight.host_problems("c", host(units=units), ["slurm_controller"])
+    assert "slurmctld.service is failed" in found["cause"]
+
+
+def test_another_run_is_named() -> None:
+    (found,) = preflight.lock_problems({"c": {"busy": "deploy by root on adm1"}, "n": None, "m": {"skipped": True}, "o": {"busy": ""}})
+    assert found["host"] == "c" and "deploy by root on adm1" in found["cause"]
+
+
+RESTART = {"n": ["restart_slurmd"]}
+HELD = {"id": "1", "state": "RUNNING", "name": "x", "user": "u", "nodes": "n"}
+
+
+@pytest.mark.parametrize(
+    ("timeout", "wanted", "seconds"),
+    [("300 sec", 120, 120), ("200 sec", 120, 90), ("0 sec", 120, 120), ("300 sec", 10, 10), ("", 120, 120)],
+)
+def test_slurmd_is_never_away_for_as_long_as_slurmdtimeout(timeout: str, wanted: int, seconds: int) -> None:
+    """It may have to be brought back, which takes as long again."""
+    assert preflight.ready_timeout(wanted, {"SlurmdTimeout": timeout}, [], RESTART, [HELD]) == (seconds, [])
+
+
+def test_a_new_slurmdtimeout_counts_as_well() -> None:
+    change = {"thing": "slurm.conf:SlurmdTimeout", "to": "100", "class": "reconfigure"}
+    assert preflight.ready_timeout(120, {"SlurmdTimeout": "300 sec"}, [change], RESTART, [HELD])[0] == 40
+
+
+def test_a_slurmdtimeout_that_leaves_no_time_is_refused_while_jobs_run() -> None:
+    config = {"SlurmdTimeout": "60 sec"}
+    _seconds, (found,) = preflight.ready_timeout(120, config, [], RESTART, [HELD])
+    assert "60 s" in found["cause"]
+    assert preflight.ready_timeout(120, config, [], RESTART, []) == (30, [])
+    assert preflight.ready_timeout(120, config, [], {}, [HELD]) == (120, [])

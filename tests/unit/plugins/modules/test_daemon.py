@@ -120,7 +120,7 @@ def test_a_restart_that_works(run_module: Run, host: Host, name: str) -> None:
     host.answers_after = 4
     result = call(run_module, name)
     assert result["changed"] and result["main_pid"] == 20 and 4 <= result["seconds"] < 6
-    assert host.calls == [["--no-block", "restart", f"{name}.service"]]
+    assert host.calls == [["reset-failed", f"{name}.service"], ["--no-block", "restart", f"{name}.service"]]
 
 
 def test_check_mode_restarts_nothing(run_module: Run, host: Host) -> None:
@@ -151,10 +151,30 @@ def test_s25_slurmd_is_not_restarted_under_a_unit_that_ends_jobs(run_module: Run
     host.steps = [{77: (5, "7.batch")}]
     result = call(run_module)
     assert result["failed"] and "7.batch" in result["msg"] and host.calls == []
-    assert call(run_module, allow_unsafe_without_steps=True)["failed"], "a step runs"
     host.steps = [{}]
-    assert call(run_module)["failed"], "not even without steps unless that is allowed"
-    assert call(run_module, allow_unsafe_without_steps=True)["changed"]
+    assert call(run_module)["failed"], "not even without steps unless KillMode is set over it"
+
+
+def test_jobs_are_kept_over_a_unit_that_would_end_them(
+    run_module: Run, host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any
+) -> None:
+    """The way back restarts slurmd under the old unit, while jobs run."""
+    kept = tmp_path / "slurmd.service.d" / "zz-hpcguard-keep-jobs.conf"
+    monkeypatch.setattr(module, "KEEP_JOBS", str(kept))
+    host.before["KillMode"] = "control-group"
+    host.steps = [{77: (5, "7.batch")}]
+
+    def systemctl(args: list[str], timeout: int = 30) -> loaders.Result:
+        if args == ["daemon-reload"]:
+            host.before["KillMode"] = "process" if kept.exists() else "control-group"
+        if args[-2:-1] == ["restart"]:
+            assert host.before["KillMode"] == "process"
+        return Host.systemctl(host, args, timeout)
+
+    monkeypatch.setattr(loaders, "systemctl", systemctl)
+    assert call(run_module, keep_jobs=True)["changed"]
+    assert host.before["KillMode"] == "control-group" and not kept.parent.exists()
+    assert call(run_module, keep_jobs=True, check=True)["changed"] and not kept.parent.exists()
 
 
 def test_a_unit_that_systemd_has_not_read_is_not_trusted(run_module: Run, host: Host) -> None:

@@ -140,3 +140,20 @@ def test_refused(run_module: Run, cluster: t.Callable[..., Slurmctld], arguments
     fake = cluster(n1=("IDLE", ""))
     result = run_module("node_state", **arguments)
     assert result["failed"] and told in result["msg"] and fake.updates == []
+
+
+def test_the_gate_tells_who_fell_ill_and_excuses_what_somebody_meant(run_module: Run, cluster: t.Callable[..., Slurmctld]) -> None:
+    fake = cluster(
+        n1=("IDLE", ""),
+        n2=("MIXED+DRAIN", "new disk"),
+        n3=("IDLE+DRAIN", "HC: rollout in progress"),
+        n4=("IDLE+DRAIN", "HC: disk full"),
+        n5=("DOWN+NOT_RESPONDING", "Not responding"),
+        n6=("DOWN+DRAIN", "new disk"),
+    )
+    nodes = ["n1", "n2", "n3", "n4", "n5", "n6"]
+    seen = run_module("node_state", nodes=nodes, state="in_service", reason="HC: rollout in progress", timeout=0)
+    assert not seen["changed"] and fake.updates == []
+    assert [one.split(" ")[0] for one in seen["unwell"]] == ["n4", "n5", "n6"]
+    assert seen["unwell"][0] == "n4 is IDLE+DRAIN (HC: disk full)"
+    assert run_module("node_state", nodes=[], state="in_service")["unwell"] == []
