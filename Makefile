@@ -18,7 +18,7 @@ help:                   ## this text
 setup:                  ## install what is missing: packages, .venv, the lab's image
 	@lab/setup.sh
 
-lab: setup              ## a fresh legacy cluster: one controller, three nodes
+lab: setup              ## a fresh legacy cluster: one controller, three nodes; RELEASE= LAYOUT= CONF= TOPOLOGY= PYTHON= as in lab/choices.sh
 	@lab/up.sh
 
 lab-down:               ## remove the lab, and nothing else

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What the collection is for, shown on the legacy cluster that `make lab` has just brought up.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/choices.sh"
 cd "$REPO" || exit
 began=$EPOCHSECONDS
 

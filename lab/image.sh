@@ -2,9 +2,24 @@
 # The lab's root file system: Debian with systemd, sshd, munge, Slurm and MariaDB, as a directory that all containers
 # share read-only. Does nothing when it exists; a changed recipe builds a new one.    image.sh path: only say where.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/choices.sh"
 
 PACKAGES=systemd,systemd-sysv,dbus,iproute2,iputils-ping,openssh-server,procps,less,python3,munge
 PACKAGES+=,slurm-client,slurmd,slurmctld,slurmdbd,mariadb-server
+# Without these lines mmdebstrap takes the release with its updates.
+sources=() options=()
+case $RELEASE in
+    bullseye)
+        PACKAGES+=,python2.7
+        sources=("deb http://deb.debian.org/debian bullseye main")
+        ;;
+    trixie) PACKAGES+=,slurm-wlm-mysql-plugin ;;
+    sid)
+        PACKAGES+=,slurm-wlm-mysql-plugin,openssh-client
+        # Its index is good for a week, which a mirror that lags behind may pass.
+        options=(--aptopt='Acquire::Check-Valid-Until "false"')
+        ;;
+esac
 # These write the kernel settings of the machine when they run in a privileged container.
 HOST_WIDE=(systemd-binfmt.service systemd-modules-load.service systemd-sysctl.service proc-sys-fs-binfmt_misc.automount)
 
@@ -43,8 +58,8 @@ build=$(mktemp -d "$place/hpcguard-image.XXXXXX")
 trap 'rm -rf "$build" "$image.new"' EXIT
 export TMPDIR=$build
 step "build Debian $RELEASE with Slurm (about 35 s)" \
-    mmdebstrap --quiet --variant=minbase --format=directory --include="$PACKAGES" "$RELEASE" "$build/root"
-bake "$build/root"
+    mmdebstrap --quiet --variant=minbase --format=directory "${options[@]}" --include="$PACKAGES" "$RELEASE" "$build/root" "${sources[@]}"
+step "turn everything off in it" bake "$build/root"
 rm -rf "$image.new"
 step "keep it in $image" cp -a "$build/root" "$image.new"
 mv "$image.new" "$image"

@@ -7,17 +7,11 @@ REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PATH=${PATH//"$REPO/.venv/bin:"/}      # the environment is not made with what it may contain
 LAB_ID=${LAB_ID:-0}
 [[ $LAB_ID =~ ^[0-9]$ ]] || { echo "LAB_ID must be one digit, not '$LAB_ID'" >&2; exit 2; }
-RELEASE=${RELEASE:-bookworm}
 CACHE=${HPCGUARD_LAB_CACHE:-/var/cache/hpcguard-lab}     # images: shared by all checkouts and labs
-STATE=/var/lib/hpcguard-lab/lab$LAB_ID                   # keys and known_hosts of this lab
+STATE=/var/lib/hpcguard-lab/lab$LAB_ID                   # choices, keys and file systems of this lab
 PREFIX=''; ((LAB_ID == 0)) || PREFIX=lab$LAB_ID-
 NETWORK=hpcguard-lab$LAB_ID
 SUBNET=10.89.$((40 + LAB_ID))
-
-CONTROLLER=k8s-master-01
-NODES=(k8s-node-01 k8s-node-02 k8s-node-03)
-HOSTS=("$CONTROLLER" "${NODES[@]}")
-declare -A ADDRESS=([k8s-master-01]=$SUBNET.11 [k8s-node-01]=$SUBNET.21 [k8s-node-02]=$SUBNET.22 [k8s-node-03]=$SUBNET.23)
 
 say() { printf '%(%T)T %-9s %s\n' -1 "[$(basename "$0" .sh)]" "$*"; }
 die() { say "ERROR: $*" >&2; exit 1; }
