@@ -78,10 +78,15 @@ def recap(text: str) -> dict[str, dict[str, int]]:
     return found
 
 
+def report() -> dict[str, t.Any]:
+    """The report of the last verification."""
+    written: dict[str, t.Any] = json.loads((ROOT / REPORTS / "verify.json").read_text(encoding="utf-8"))
+    return written
+
+
 def verdicts() -> dict[int, str]:
     """The verdict of each item in the report of the last verification."""
-    report = json.loads((ROOT / REPORTS / "verify.json").read_text(encoding="utf-8"))
-    return {item["id"]: item["verdict"] for item in report["items"]}
+    return {item["id"]: item["verdict"] for item in report()["items"]}
 
 
 def wait_for(condition: t.Callable[[], t.Any], seconds: float, what: str, every: float = 0.5) -> float:

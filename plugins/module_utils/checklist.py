@@ -8,7 +8,8 @@ Nothing passes by default: what could not be read fails, what does not apply is 
 
 ``seen``, the evidence::
 
-    {node: {HOST: ...}, controller: {HOST: ...}, dbd: {HOST: ...},   from verify_info, or {"error": text, unreachable: true}
+    {node: {HOST: ...}, controller: {HOST: ...}, dbd: {HOST: ...},   from verify_info, or {"error": text, unreachable: true};
+                                          drift: {ROLE: {changes: [of the plan], problem: text}}, what a rollout would change
      probe: result of step_probe, crash: result of crash_test with its host}
 
 ``wanted``, what the rollout's variables ask for::
@@ -207,6 +208,37 @@ def _ago(seconds):
     return "%d s ago" % seconds if seconds < 600 else "%d min ago" % (seconds // 60)
 
 
+def _strays(ev, role, judged_elsewhere=()):
+    """What a rollout would change of a role's files and of what starts at boot: (sentences, evidence, things).
+
+    :param judged_elsewhere: things that the item tells by itself
+    """
+    if "drift" not in ev:  # the host is not part of the run
+        return [], [], []
+    asked = ev["drift"].get(role, {"problem": "the role was not asked"})
+    if asked["problem"]:
+        return ["the files could not be compared: %s" % asked["problem"]], [], []
+    strays = [one for one in asked["changes"] if one["thing"] not in judged_elsewhere]
+    files = [one["thing"][len("file:") :] for one in strays if one["thing"].startswith("file:")]
+    units = [one["thing"].split(":")[1] for one in strays if one["thing"].startswith("unit:") and one["thing"].endswith(":enabled")]
+    told = ["%s not as a rollout writes %s" % (_some(files), "it" if len(files) == 1 else "them")] if files else []
+    told += ["%s would not start at boot" % unit for unit in units]
+    shown = [evidence(one["thing"].split(":")[1], "%s, wanted %s" % (one["from"], one["to"])) for one in strays]
+    return told, shown if told else [], files + units
+
+
+def _some(paths):
+    more = " and %d more" % (len(paths) - 3) if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more + (" is" if len(paths) == 1 else " are")
+
+
+def _put_back(things):
+    """The remedy for what is not as a rollout left it."""
+    return "look at the difference: %s --check --diff; put back by: %s" % (_DEPLOY, _DEPLOY) + (
+        " (%s)" % ", ".join(things[:3]) if things else ""
+    )
+
+
 # --- 1, 11: settings in force -------------------------------------------------------------------
 
 def _health_settings(seen, wanted):
@@ -283,9 +315,11 @@ def _script_unaltered(seen, wanted):
                 problems.append("was altered, or comes from another release")
         if script["problem"]:
             problems.append(script["problem"])
-        if problems:
-            return host_result("fail", "%s %s" % (path, ", ".join(problems)), shown, _DEPLOY)
-        return host_result("pass", "root:root 0755, unaltered", shown)
+        strays, seen_strays, things = _strays(ev, "health_check", ("file:" + path,))
+        if problems or strays:
+            told = (["%s %s" % (path, ", ".join(problems))] if problems else []) + strays
+            return host_result("fail", "; ".join(told), shown + seen_strays, _put_back(things))
+        return host_result("pass", "root:root 0755, unaltered, and so are its settings", shown)
 
     return _each(seen["node"], check, wanted)
 
@@ -458,9 +492,13 @@ def _timer(ev, wanted, host):
         problems.append("slurm-cluster-health.service is %s" % service.get("LoadState", "unknown"))
     elif not running:
         problems += _last_run(timer, service, ev["uptime"], 2 * period + slack)
-    if problems:
-        return host_result("fail", "; ".join(problems), shown, "%s; journalctl -u slurm-cluster-health.service" % _DEPLOY)
-    return host_result("pass", "running now" if running else "every %d s, next run in %d s" % (period, ev["next_elapse"]), shown)
+    strays, seen_strays, things = _strays(ev, "patrol", ("unit:slurm-cluster-health.timer:enabled",))
+    if problems or strays:
+        remedy = _put_back(things) if strays else _DEPLOY
+        told, shown = "; ".join(problems + strays), shown + seen_strays
+        return host_result("fail", told, shown, "%s; journalctl -u slurm-cluster-health.service" % remedy)
+    when = "running now" if running else "every %d s, next run in %d s" % (period, ev["next_elapse"])
+    return host_result("pass", when + ("" if "drift" in ev else "; files not compared, this host is not part of the run"), shown)
 
 
 def _last_run(timer, service, uptime, limit):
@@ -485,7 +523,19 @@ def _restarts(seen, wanted):
         for host, ev in seen[kind].items():
             result = _no_evidence(ev) if "error" in ev else _restart_policy(unit, ev[unit], policy[unit])
             parts.setdefault(host, []).append(result)
+            if _asleep_after_boot(ev.get("munge", {})):
+                parts[host].append(_munge(ev["munge"]))
     return {host: _joined(results) for host, results in parts.items()}
+
+
+def _asleep_after_boot(show):
+    return show.get("LoadState") in ("loaded", "masked") and show.get("UnitFileState") in ("disabled", "masked", "masked-runtime")
+
+
+def _munge(show):
+    shown = [evidence("systemctl show munge", "LoadState=%s, UnitFileState=%s" % (show["LoadState"], show["UnitFileState"]))]
+    remedy = "systemctl unmask munge, if nobody means it to be off" if show["LoadState"] == "masked" else "systemctl enable munge"
+    return host_result("fail", "munge: it is %s and would not start with the host" % show["UnitFileState"], shown, remedy)
 
 
 def _joined(results):
@@ -541,6 +591,10 @@ def _wait_script_ran(ev, wanted, host):
     shown = [evidence(source, "%s code=%s status=%s stop_time=%s" % (path, call["code"], call["status"], call["stop"] or "forgotten"))]
     shown += [evidence("journalctl -u slurmd", line)] if line else []
     shown += _evidence_of_run("%s, run by verify" % path, done) if done else []
+    others = [one["thing"] for one in ev.get("drift", {}).get("slurmd", {}).get("changes", []) if one["thing"] != "file:" + path]
+    strays, seen_strays, _things = _strays(ev, "slurmd", others)
+    if strays:  # how it ended says nothing of a script that is another
+        return host_result("fail", "; ".join(strays), shown + seen_strays, _put_back([path]))
     start = _date(show.get("ExecMainStartTimestamp", ""))
     if not start:
         return host_result("fail", "slurmd does not run", shown, "systemctl start slurmd; journalctl -u slurmd")
@@ -626,7 +680,8 @@ def _crash_test(seen, wanted):
         return {host: _no_evidence(crash)}
     shown = [evidence(line["source"], line["text"]) for line in crash.get("evidence", [])]
     if outcome == "recovered":
-        reason = "back in service after %.1f s, %d of %d steps kept" % (crash["seconds"], crash["kept"], crash["steps"])
+        kept = "%d of %d steps kept" % (crash["kept"], crash["steps"]) if crash["steps"] else "no job was running, so none could be lost"
+        reason = "back in service after %.1f s, %s" % (crash["seconds"], kept)
         return {host: host_result("pass", reason, shown)}
     if outcome == "not_run":
         return {host: host_result("skip", crash["reason"], shown)}

@@ -139,6 +139,11 @@ def _is_here(fact, unit):
     return known.get("load_state") == "loaded"
 
 
+def _is_disabled(fact, unit):
+    known = fact["units"].get(unit) or {}
+    return known.get("load_state") == "loaded" and known.get("unit_file_state") == "disabled"
+
+
 def agree(unit_type, exec_start, release):
     """Type= and the daemon's own options as they must be together: (type, exec_start, why), why empty when they are.
 
@@ -171,19 +176,21 @@ def unit_files(fact, name, options):
     :param fact: cluster fact of the host
     :param name: slurmd, slurmctld or slurmdbd
     :param options: restart, restart_sec, timeout_start_sec, wait, wait_script, extra {section: {key: value}}
-    :returns: {files: [for host_files], problems: [sentences], waits: whether the unit calls the wait script}
+    :returns: {files: [for host_files], units: [for host_files], problems: [sentences], waits: whether the unit calls the
+        wait script}
     """
     unit = fact["units"].get(name) or {"load_state": "not-found"}
     service = name + ".service"
     if unit["load_state"] != "loaded" or unit.get("text") is None:
-        return {"files": [], "problems": ["%s is %s on this host" % (service, unit["load_state"])], "waits": False}
+        problems = ["%s is %s on this host" % (service, unit["load_state"])]
+        return {"files": [], "units": [], "problems": problems, "waits": False}
     problems = [
         "controller name %r cannot stand in a unit" % server
         for server in fact["conf"]["servers"]
         if not _SERVER.match(server)
     ]
     if problems:
-        return {"files": [], "problems": problems, "waits": False}
+        return {"files": [], "units": [], "problems": problems, "waits": False}
     drop_in_path = "/etc/systemd/system/%s.d/%s" % (service, DROP_IN)
     foreign = [one for one in unit["drop_ins"] if one["path"] != drop_in_path]
     ours = [one for one in unit["drop_ins"] if one["path"] == drop_in_path]
@@ -212,6 +219,7 @@ def unit_files(fact, name, options):
         "problems": problems
         + _overrides(settings, [one for one in foreign if own or _basename(one["path"]) > DROP_IN]),
         "waits": waits,
+        "units": [{"name": "munge.service", "enabled": True}] if _is_disabled(fact, "munge") else [],
         "files": [
             {
                 "path": path,

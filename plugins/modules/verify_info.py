@@ -16,7 +16,8 @@ version_added: 0.1.0
 description:
   - Gathers in one call the raw evidence for the thirteen items of the checklist that concern this host.
   - Judges nothing; M(hpcguard.slurm.checklist_report) does. Changes nothing. The health check script is run with
-    C(--dry-run), and only when nobody but root can have written it.
+    C(--dry-run), and the wait script where nothing else shows that it ran; both only when nobody but root can have
+    written them.
 options:
   part:
     description: What the host is asked as. A host may be asked more than once.
@@ -226,7 +227,8 @@ def look_at_wait(path, slurmd):
     if call is None:
         return {"ready": "", "run": None}
     line = journal_line("slurmd", epoch_of(slurmd.get("InactiveExitTimestamp", "")), checklist.CONTROLLER_READY)
-    forgotten = not call["stop"] and not line
+    script = look_at_script(path)
+    forgotten = not call["stop"] and not line and script["kind"] == "file" and not script["problem"]
     return {"ready": line, "run": timed_run(slurm_layout.words(call["argv"]), WAIT_LIMIT) if forgotten else None}
 
 
@@ -243,6 +245,7 @@ def look_at_node(params):
         "node": params["node_name"],
         "release": params["release"],
         "now": now,
+        "munge": show("munge.service"),
         "slurmd": slurmd,
         "started": started,
         "conf": conf,
@@ -294,6 +297,7 @@ class Controller:
             "controllers": len([key for key in config if key.startswith("SlurmctldHost[")]) or 1,
             "conf": conf,
             "nodes": {"rc": listed.rc, "err": listed.err[:1000], "list": nodes},
+            "munge": show("munge.service"),
             "slurmctld": slurmctld,
             "slurmdbd": show("slurmdbd.service"),
             "timer": timer,
@@ -341,7 +345,7 @@ def main():
     look = {
         "node": look_at_node,
         "controller": lambda params: Controller(params).look(),
-        "dbd": lambda params: {"slurmdbd": show("slurmdbd.service")},
+        "dbd": lambda params: {"slurmdbd": show("slurmdbd.service"), "munge": show("munge.service")},
     }[module.params["part"]]
     try:
         evidence = look(module.params)

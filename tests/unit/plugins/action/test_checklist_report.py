@@ -51,8 +51,11 @@ def digest(name: str) -> str:
     return t.cast(str, evidence(name)["node"][NODES[0]]["script"]["sha256"])
 
 
-def report(seen: Vars, folder: pathlib.Path, **more: t.Any) -> Vars:
-    """Run the action as the role does, every host in the play."""
+def report(seen: Vars, folder: pathlib.Path, asked: Vars | None = None, **more: t.Any) -> Vars:
+    """Run the action as the role does, every host in the play.
+
+    :param asked: further variables of hosts, what the roles were asked among them
+    """
     args = {
         "folder": str(folder),
         "controllers": {"results": [{"item": MASTER, "evidence": seen["controller"][MASTER]}]},
@@ -84,10 +87,15 @@ def report(seen: Vars, folder: pathlib.Path, **more: t.Any) -> Vars:
         },
         **more,
     }
-    hostvars: Vars = {MASTER: {}}
+    nothing = {"changes": [], "problem": ""}
+    hostvars: Vars = {MASTER: {"__verify_drift": {"patrol": nothing}}}
     for host in NODES:
         given = seen["node"].get(host)
         hostvars[host] = {"__verify_node": {"evidence": given} if given else {"unreachable": True, "msg": "No route"}}
+        if given:
+            hostvars[host]["__verify_drift"] = {"health_check": nothing, "slurmd": nothing}
+    for host, variables in (asked or {}).items():
+        hostvars[host].update(variables)
     task_vars = {
         "ansible_play_hosts_all": [MASTER, *NODES],
         "groups": {"slurm_controller": [MASTER], "slurm_dbd": [MASTER], "slurm_compute": NODES},
@@ -108,6 +116,15 @@ def test_a_cluster_at_the_standard(shown: Shown, tmp_path: pathlib.Path) -> None
     assert ElementTree.parse(tmp_path / "reports" / "verify.xml").getroot()[0].get("failures") == "0"
     assert "13 of 13 passed" in "\n".join(shown.lines)
     assert sorted(path.name for path in (tmp_path / "reports").iterdir()) == ["verify.html", "verify.json", "verify.xml"]
+
+
+def test_what_a_role_would_change_reaches_the_item(shown: Shown, tmp_path: pathlib.Path) -> None:
+    """And a host of the run whose role could not even be asked does not pass."""
+    change = {"thing": "file:/usr/local/bin/wait-for-slurmctld.sh", "from": "sha256:1", "to": "sha256:2"}
+    drift = {"health_check": {"changes": [], "problem": ""}, "slurmd": {"changes": [change], "problem": ""}}
+    asked = {NODES[0]: {"__verify_drift": drift}, MASTER: {"__verify_drift": {}}}
+    result = report(evidence("deployed-22.05"), tmp_path, asked)
+    assert result["items"] == ["7", "9"]
 
 
 def test_the_legacy_cluster_fails_and_the_report_is_there_all_the_same(shown: Shown, tmp_path: pathlib.Path) -> None:

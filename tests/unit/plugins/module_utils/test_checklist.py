@@ -57,9 +57,27 @@ def judged(change: Change | None = None, want: dict[str, t.Any] | None = None) -
     seen = copy.deepcopy(DEPLOYED)
     # the controller also runs slurmdbd: one host, one piece of evidence
     seen["dbd"][MASTER] = seen["controller"][MASTER]
+    for host in seen["node"]:
+        seen["node"][host]["drift"] = {"health_check": no_drift(), "slurmd": no_drift()}
+    seen["controller"][MASTER]["drift"] = {"patrol": no_drift()}
     if change:
         change(seen)
     return {item["id"]: item for item in checklist.judge(seen, want or wanted())}
+
+
+def no_drift() -> dict[str, t.Any]:
+    """A role has been asked what it would change on the host, and it is nothing."""
+    return {"changes": [], "problem": ""}
+
+
+def drift(place: t.Callable[[Evidence], t.Any], role: str, *things: str) -> Change:
+    """What a role would change on a host."""
+
+    def change(seen: Evidence) -> None:
+        changes = [{"thing": thing, "from": "sha256:aaa mode 0644 owner 0:0", "to": "sha256:bbb mode 0755 owner 0:0"} for thing in things]
+        place(seen)["drift"][role]["changes"] = changes
+
+    return change
 
 
 def node(seen: Evidence) -> t.Any:
@@ -227,6 +245,14 @@ FAULTS: list[tuple[str, int, Change, str]] = [
         of(node, "script", "problem", to="lies under /usr/local, which others may write to"),
         "lies under",
     ),
+    (
+        "the script's settings were altered",
+        3,
+        drift(node, "health_check", "file:/etc/hpcguard/health_check.conf"),
+        "/etc/hpcguard/health_check.conf is not as a rollout writes it",
+    ),
+    ("nobody asked the role", 3, of(node, "drift", to={"slurmd": no_drift()}), "not be compared: the role was not asked"),
+    ("the health check could not be compared", 3, of(node, "drift", "health_check", "problem", to="a link"), "not be compared: a link"),
     ("the script finds a fault", 4, of(node, "dry_run", "rc", to=1), "exit status 1"),
     ("the script hangs", 4, lambda seen: node(seen)["dry_run"].update(rc=124, timed_out=True), "no answer within 45 s"),
     ("the script changes itself", 4, of(node, "dry_run", "sha256_after", to="3" * 64), "changed while it ran"),
@@ -263,6 +289,21 @@ FAULTS: list[tuple[str, int, Change, str]] = [
     # S68
     ("RemainAfterExit stops the timer", 7, of(master, "service", "ActiveState", to="active"), "RemainAfterExit"),
     ("the patrol has not run for hours", 7, of(master, "uptime", to=1e7), "no run within"),
+    ("the patrol's program was altered", 7, drift(master, "patrol", "file:/usr/local/bin/chc.py"), "/usr/local/bin/chc.py is not as"),
+    (
+        "much of its library was altered",
+        7,
+        drift(master, "patrol", *(f"file:/usr/local/lib/hpcguard/slurmguard/m{number}.py" for number in range(9))),
+        "m0.py, /usr/local/lib/hpcguard/slurmguard/m1.py, /usr/local/lib/hpcguard/slurmguard/m2.py and 6 more are not as",
+    ),
+    ("its timer was altered", 7, drift(master, "patrol", "file:/etc/systemd/system/slurm-cluster-health.timer"), "health.timer is not as"),
+    (
+        "the bootstrap would not start at boot",
+        7,
+        drift(master, "patrol", "unit:slurm-cluster-health-bootstrap.service:enabled"),
+        "slurm-cluster-health-bootstrap.service would not start at boot",
+    ),
+    ("the patrol could not be compared", 7, of(master, "drift", "patrol", "problem", to="masked"), "not be compared: masked"),
     ("slurmd restarts only after a failure", 8, of(node, "slurmd", "Restart", to="on-failure"), "Restart=on-failure"),
     ("slurmd restarts at once", 8, of(node, "slurmd", "RestartUSec", to="100ms"), "RestartSec=100ms"),
     ("a restart would end the jobs", 8, of(node, "slurmd", "KillMode", to="control-group"), "KillMode=control-group"),
@@ -271,6 +312,21 @@ FAULTS: list[tuple[str, int, Change, str]] = [
     ("the start limit is on", 8, of(node, "slurmd", "StartLimitIntervalUSec", to="10s"), "start limit"),
     ("slurmctld does not restart", 8, of(master, "slurmctld", "Restart", to="no"), "slurmctld: Restart=no"),
     ("slurmdbd does not restart", 8, of(master, "slurmdbd", "Restart", to="no"), "slurmdbd: Restart=no"),
+    (
+        "munge would not start with the node",
+        8,
+        of(node, "munge", to={"LoadState": "loaded", "UnitFileState": "disabled"}),
+        "munge: it is disabled and would not start with the host",
+    ),
+    (
+        "munge is masked on the controller",
+        8,
+        of(master, "munge", to={"LoadState": "masked", "UnitFileState": "masked"}),
+        "munge: it is masked",
+    ),
+    # its exit status was 0, which says nothing of what it did
+    ("another wait script stands in its place", 9, drift(node, "slurmd", f"file:{WAIT}"), f"{WAIT} is not as a rollout writes it"),
+    ("the wait script could not be compared", 9, of(node, "drift", "slurmd", "problem", to="no unit"), "not be compared: no unit"),
     ("the unit does not call the wait script", 9, of(node, "slurmd", "ExecStartPre", to=""), "does not call"),
     ("the wait script failed", 9, ended("code=exited ; status=1/FAILURE"), "ended with exited 1/FAILURE"),
     ("the wait script was killed", 9, ended("code=killed ; status=9/KILL"), "killed"),
@@ -430,6 +486,41 @@ def test_what_only_looks_like_a_fault(number: int, change: Change) -> None:
     items = judged(change)
     assert items[number]["verdict"] == "pass", items[number]
     assert {item["verdict"] for item in items.values()} == {"pass"}
+
+
+def test_what_another_role_looks_after_is_no_fault_of_the_wait() -> None:
+    """Item 8 judges slurmd's unit by what is in force; of the patrol's timer item 7 tells by itself."""
+    unit = drift(node, "slurmd", "file:/etc/systemd/system/slurmd.service", "unit:slurmd.service:reload")
+    timer = drift(master, "patrol", "unit:slurm-cluster-health.service:active", "unit:slurm-cluster-health.timer:active")
+    assert {item["verdict"] for item in judged(both(unit, timer)).values()} == {"pass"}
+
+
+def test_a_host_outside_the_run_says_that_its_files_were_not_compared() -> None:
+    """A run limited to some nodes asks the controller, and must not look as if it had seen the patrol's files."""
+    items = judged(lambda seen: master(seen).pop("drift"))
+    assert items[7]["verdict"] == "pass"
+    assert "files not compared, this host is not part of the run" in items[7]["hosts"][MASTER]["reason"]
+
+
+def test_the_evidence_names_the_file_and_what_it_was() -> None:
+    """An operator sees which file, how it is and how it should be."""
+    shown = judged(drift(node, "slurmd", f"file:{WAIT}"))[9]["hosts"][NODE]
+    wanted_line = "sha256:aaa mode 0644 owner 0:0, wanted sha256:bbb mode 0755 owner 0:0"
+    assert {"source": WAIT, "text": wanted_line} in shown["evidence"]
+    assert "deploy.yml" in shown["remedy"] and WAIT in shown["remedy"]
+
+
+def test_munge_that_is_not_there_is_for_the_health_check() -> None:
+    """auth/slurm needs none; a munge that should be there and is not fails item 4."""
+    gone = of(node, "munge", to={"LoadState": "not-found", "UnitFileState": ""})
+    assert {item["verdict"] for item in judged(gone).values()} == {"pass"}
+
+
+def test_a_crash_test_without_jobs_says_so() -> None:
+    """ "0 of 0 steps kept" would read as if jobs had been lost, or kept."""
+    items = judged(lambda seen: seen["crash"].update(kept=0, steps=0))
+    reason = items[13]["hosts"][NODE]["reason"]
+    assert "no job was running, so none could be lost" in reason and "0 of 0" not in reason
 
 
 # --- what does not apply ------------------------------------------------------------------------

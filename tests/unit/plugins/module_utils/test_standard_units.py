@@ -291,6 +291,22 @@ def test_further_settings_of_the_site() -> None:
     assert says["Service", "Nice"] == ["-5"]
 
 
+@pytest.mark.parametrize(
+    ("munge", "enabled"),
+    [
+        ({"load_state": "loaded", "unit_file_state": "disabled"}, True),
+        ({"load_state": "loaded", "unit_file_state": "enabled"}, False),
+        ({"load_state": "masked", "unit_file_state": "masked"}, False),
+        ({"load_state": "not-found", "unit_file_state": ""}, False),
+        ({"load_state": "loaded", "unit_file_state": "static"}, False),
+    ],
+)
+def test_munge_starts_with_the_host(munge: dict[str, str], enabled: bool) -> None:
+    """Item 8 asks for it. Masked is somebody's wish, and auth/slurm needs none."""
+    result = standard.unit_files(fact(LEGACY, units={"munge": munge}), "slurmd", SLURMD)
+    assert result["units"] == ([{"name": "munge.service", "enabled": True}] if enabled else [])
+
+
 def test_a_further_setting_that_the_hosts_systemd_ignores_is_told() -> None:
     """It would look as if it were in force; where the release is unknown the site is believed."""
     options = {**SLURMD, "extra": {"Service": {"MemoryMax": "1G"}}}

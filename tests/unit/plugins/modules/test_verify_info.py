@@ -174,10 +174,8 @@ def test_nothing_is_waited_for_where_no_beat_can_come(run_module: Run, host: Hos
     assert waited(run_module, host, **({"settings": {}} if why == "no interval" else {})) == 0
 
 
-def call(stop: str) -> str:
-    return (
-        f"{{ path=/w/wait.sh ; argv[]=/w/wait.sh c1 ; ignore_errors=no ; start_time=[n/a] ; stop_time=[{stop}] ; code=exited ; status=0 }}"
-    )
+def call(stop: str, path: object = "/w/wait.sh") -> str:
+    return f"{{ path={path} ; argv[]={path} c1 ; ignore_errors=no ; start_time=[n/a] ; stop_time=[{stop}] ; code=exited ; status=0 }}"
 
 
 @pytest.mark.parametrize(
@@ -191,13 +189,30 @@ def call(stop: str) -> str:
 def test_the_wait_script_is_run_again_only_where_no_trace_is_left(
     run_module: Run, host: Host, stop: str, journal: str, again: bool
 ) -> None:
-    host.write_beat(30)
-    host.slurmd["ExecStartPre"] = call(stop)
+    script = waiting(host, 0o755)
+    host.slurmd["ExecStartPre"] = call(stop, script)
     host.journal = journal
-    seen = host.look(run_module, wait_script="/w/wait.sh")
+    seen = host.look(run_module, wait_script=script)
     assert (seen["wait_run"] is not None) is again
-    assert (["/w/wait.sh", "c1"] in host.ran) is again
+    assert ([script, "c1"] in host.ran) is again
     assert seen["journal"]["ready"] == (journal.strip() if "已就绪" in journal else "")
+
+
+def waiting(host: Host, mode: int) -> str:
+    """A wait script on a host whose health check has just run."""
+    host.write_beat(30)
+    script = host.root / "wait.sh"
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    script.chmod(mode)
+    return str(script)
+
+
+def test_a_wait_script_that_others_can_write_is_not_run_as_root(run_module: Run, host: Host) -> None:
+    """Or verify would be the way to become root."""
+    script = waiting(host, 0o777)
+    host.slurmd["ExecStartPre"] = call("n/a", script)
+    assert host.look(run_module, wait_script=script)["wait_run"] is None
+    assert not [argv for argv in host.ran if script in argv]
 
 
 def test_a_host_that_cannot_be_looked_at_is_a_result(run_module: Run, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
