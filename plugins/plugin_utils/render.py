@@ -82,9 +82,11 @@ def table(items: c.Sequence[Item], columns: int, paint: Paint) -> list[str]:
     lines = ["-" * columns]
     for item in items:
         good = sum(result["verdict"] == "pass" for result in item["hosts"].values())
+        # "0/0" would read as if something had been counted
+        count = f"{good:>3}/{len(item['hosts']):<3}" if item["hosts"] else "   -"
         # painted apart, since colours are characters without width
         word = paint(WORDS[item["verdict"]], item["verdict"])
-        line = f"{item['id']:>3}  {word}  {fit(item['title']['zh'], zh)}  {fit(item['title']['en'], en)}  {good:>3}/{len(item['hosts']):<3}"
+        line = f"{item['id']:>3}  {word}  {fit(item['title']['zh'], zh)}  {fit(item['title']['en'], en)}  {count}"
         if item["verdict"] == "pass" and rest > 20:
             line += "  " + fit(item["reason"], rest)
         lines.append(line.rstrip())
