@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import tempfile
 import time
 import typing as t
 from pathlib import Path
@@ -43,15 +45,56 @@ def out(host: str, *argv: str, **options: t.Any) -> str:
     return run(host, *argv, **options).stdout.strip()
 
 
+def command(name: str, *args: str) -> list[str]:
+    """The command line of a playbook."""
+    return [str(ROOT / ".venv/bin/ansible-playbook"), f"playbooks/{name}.yml", "-e", f"verify_report_dir={REPORTS}", *args]
+
+
+def environment() -> dict[str, str]:
+    """Environment of an operator, without what Molecule sets."""
+    unwanted = ("MOLECULE_", "ANSIBLE_CONFIG", "ANSIBLE_ROLES", "ANSIBLE_COLLECTIONS")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
+    return {**kept, "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_NOCOLOR": "true", "PYTHONUNBUFFERED": "1"}
+
+
 def playbook(name: str, *args: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     """Run a playbook as an operator does; both streams end up in stdout."""
-    command = [str(ROOT / ".venv/bin/ansible-playbook"), f"playbooks/{name}.yml", "-e", f"verify_report_dir={REPORTS}", *args]
-    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "false", "ANSIBLE_NOCOLOR": "true"}
-    for variable in [key for key in environment if key.startswith(("MOLECULE_", "ANSIBLE_CONFIG", "ANSIBLE_ROLES", "ANSIBLE_COLLECTIONS"))]:
-        del environment[variable]
     return subprocess.run(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False
+        command(name, *args), cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False
     )
+
+
+class Running:
+    """A playbook that runs while a test does something to it or to the cluster."""
+
+    def __init__(self, name: str, *args: str) -> None:
+        self.log = tempfile.NamedTemporaryFile("a", encoding="utf-8")  # noqa: SIM115 - read until the run has ended
+        self.process = subprocess.Popen(
+            command(name, *args), cwd=ROOT, env=environment(), stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far."""
+        return Path(self.log.name).read_text(encoding="utf-8")
+
+    def reaches(self, text: str, seconds: float = 300) -> None:
+        """Wait until it prints *text*."""
+
+        def printed() -> bool:
+            assert self.process.poll() is None or text in self.output, f"ended before {text!r}\n{self.output[-4000:]}"
+            return text in self.output
+
+        wait_for(printed, seconds, f"the run prints {text!r}", every=0.05)
+
+    def kill(self) -> None:
+        """End it as a power cut of the control node would."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def ends(self, seconds: float = 600) -> tuple[int, str]:
+        """Wait for its end: (exit status, output)."""
+        return self.process.wait(seconds), self.output
 
 
 def succeed(name: str, *args: str, timeout: float = 900) -> str:
