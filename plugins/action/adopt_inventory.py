@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import collections.abc as c
 import functools
+import json
 import os
 import pathlib
+import re
 import shlex
 import socket
 import tempfile
@@ -37,6 +39,8 @@ OPTIONS = (
     ("become_method", "ansible_become_method", "DEFAULT_BECOME_METHOD"),
     ("become_user", "ansible_become_user", "DEFAULT_BECOME_USER"),
 )
+PROMPTS = (("ask_pass", "-k"), ("become_ask_pass", "-K"))
+_SECRET_LINE = re.compile(r"^(\s*[\w-]*(?:pass|secret|token)[\w-]*\s*:).*$", re.IGNORECASE | re.MULTILINE)
 # A resolver that does not answer must not hold the run up for every name anew.
 RESOLVE_LIMIT = 20.0
 
@@ -54,14 +58,16 @@ class ActionModule(ActionBase):
         args: Vars = self._task.args
         sources, unsaid = self._sources(task_vars)
         try:
-            found = adopt.adopt(sources, args["standard"], int(args["patrol_interval"]), _Resolver().knows)
+            found = adopt.adopt(sources, _plain(args["standard"]), int(args["patrol_interval"]), _Resolver().knows)
         except adopt.Refused as refused:
             return {**result, "failed": True, "msg": clean_text(str(refused))}
         found.notes.extend(unsaid)
 
+        if not str(args["dir"]).strip():
+            return {**result, "failed": True, "msg": "adopt_dir is empty: name the directory of the inventory"}
         folder = pathlib.Path(args["dir"]).expanduser().resolve()
         texts = {folder / name: text for name, text in adopt_files.files(found).items()}
-        before = {path: path.read_text(encoding="utf-8") if path.is_file() else None for path in texts}
+        before = {path: path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None for path in texts}
         changed = [path for path, text in texts.items() if before[path] != text]
         in_the_way = [path for path in changed if os.path.lexists(path)]
         if in_the_way and not args.get("force"):
@@ -70,7 +76,10 @@ class ActionModule(ActionBase):
             return {**result, "failed": True, "msg": clean_text(msg)}
 
         if not self._task.check_mode:
-            write(folder, {path: texts[path] for path in changed})
+            try:
+                write({path: texts[path] for path in changed})
+            except OSError as error:
+                return {**result, "failed": True, "msg": clean_text(f"nothing more was written: {error}")}
         strangers = _strangers(folder, texts)
         if strangers:
             found.notes.append(f"what else is in {folder} counts too: {', '.join(strangers)}")
@@ -83,41 +92,30 @@ class ActionModule(ActionBase):
             hosts={group: list(hosts) for group, hosts in found.groups.items()},
             notes=[clean_text(note) for note in found.notes],
             diff=[
-                {"before_header": str(path), "after_header": str(path), "before": before[path] or "", "after": texts[path]}
+                {"before_header": str(path), "after_header": str(path), "before": _masked(before[path] or ""), "after": texts[path]}
                 for path in changed
             ],
         )
         return result
 
     def _sources(self, task_vars: Vars) -> tuple[list[adopt.Source], list[str]]:
-        """Every host of the given inventory, and what of its connection cannot be written down."""
+        """Every host of the given inventory, those that were asked first, and what of their connection is not written down."""
+        asked: list[str] = task_vars["ansible_play_hosts"]
         sources: list[adopt.Source] = []
-        unsaid: list[str] = []
-        for name in [
-            *task_vars["ansible_play_hosts_all"],
-            *(one for one in task_vars["groups"]["all"] if one not in task_vars["ansible_play_hosts_all"]),
-        ]:
+        unsaid = [f"the password: give {switch} again" for option, switch in PROMPTS if context.CLIARGS.get(option)]
+        for name in dict.fromkeys([*asked, *task_vars["groups"]["all"]]):
             hostvars = task_vars["hostvars"][name]
             secrets = {key: str(value) for key in adopt.SECRETS if (value := _value(hostvars, key))}
-            variables = {
-                key: value for key in (*adopt.CONNECTION, *adopt.OWN, "ansible_host") if (value := _value(hostvars, key)) is not None
-            }
-            variables = {**_command_line(), **variables}
+            given = {key: value for key in (*adopt.CONNECTION, *adopt.OWN, "ansible_host") if (value := _value(hostvars, key)) is not None}
+            variables = {**_command_line(), **given}
             hidden = [key for key, value in variables.items() if adopt.tells_a_secret(value, secrets.values())]
-            asked = name in task_vars["ansible_play_hosts"]
-            if asked:
-                unsaid.extend(f"{key}: secrets are not written, give it again" for key in (*secrets, *hidden))
-            sources.append(
-                adopt.Source(
-                    name,
-                    {key: value for key, value in variables.items() if key not in hidden},
-                    (_value(hostvars, "__adopt_look") or {}).get("cluster") if asked else None,
-                    more if asked and "nodes" in (more := _value(hostvars, "__adopt_more") or {}) else None,
-                )
-            )
-        for option, switch in (("ask_pass", "-k"), ("become_ask_pass", "-K")):
-            if context.CLIARGS.get(option):
-                unsaid.append(f"the password: give {switch} again")
+            variables = {key: value for key, value in variables.items() if key not in hidden}
+            if name not in asked:
+                sources.append(adopt.Source(name, variables))
+                continue
+            unsaid.extend(f"{key}: secrets are not written, give it again" for key in (*secrets, *hidden))
+            look, more = (_plain(hostvars.get(f"__adopt_{part}") or {}) for part in ("look", "more"))
+            sources.append(adopt.Source(name, variables, look.get("cluster"), more if "nodes" in more else None))
         return sources, list(dict.fromkeys(unsaid))
 
     def _show(self, found: adopt.Adopted, folder: pathlib.Path, changed: list[pathlib.Path]) -> None:
@@ -163,13 +161,18 @@ class _Resolver:
 
 
 def _value(hostvars: c.Mapping[str, t.Any], key: str) -> t.Any:
-    """A variable with its templates filled in; None where it is not set, or cannot be filled in."""
+    """A variable with its templates filled in; None where it is not set, or where that was not possible."""
     try:
         value = hostvars.get(key)
-        # a value that could not be filled in shows itself only when it is looked at
-        return value if value is None or str(value) is not None else None
+        # what could not be filled in shows itself only when it is looked at, or is still a template
+        return None if value is None or any(mark in str(value) for mark in adopt_files.JINJA) else _plain(value)
     except AnsibleError:
         return None
+
+
+def _plain(value: t.Any) -> t.Any:
+    """The same in plain types: Ansible's own text keeps its mark through str() and takes part in no dump."""
+    return json.loads(json.dumps(value))
 
 
 def _command_line() -> Vars:
@@ -180,6 +183,11 @@ def _command_line() -> Vars:
         if value and value != (constants.config.get_config_value(name) if name else None):
             found[variable] = value
     return found
+
+
+def _masked(text: str) -> str:
+    """A file that was there before may hold what must not be shown."""
+    return _SECRET_LINE.sub(r"\1 ***", text)
 
 
 def _strangers(folder: pathlib.Path, ours: c.Container[pathlib.Path]) -> list[str]:
@@ -195,7 +203,7 @@ def _strangers(folder: pathlib.Path, ours: c.Container[pathlib.Path]) -> list[st
     return sorted(str(path.relative_to(folder)) for path in places if not path.is_dir() and path not in ours and path.suffix != ".md")
 
 
-def write(folder: pathlib.Path, texts: dict[pathlib.Path, str]) -> None:
+def write(texts: dict[pathlib.Path, str]) -> None:
     """All files are complete on the disk before the first takes its name."""
     ready: dict[pathlib.Path, str] = {}
     try:

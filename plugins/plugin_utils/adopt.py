@@ -125,9 +125,12 @@ def same_host(one: str, other: str) -> bool:
     one, other = one.lower(), other.lower()
     if one == other:
         return bool(one)
-    if is_address(one) or is_address(other) or ("." in one) == ("." in other):
-        return False
-    return one.split(".")[0] == other.split(".")[0]
+    return ("." in one) != ("." in other) and _label(one) == _label(other)
+
+
+def _label(name: str) -> str:
+    """What all names of a host have in common."""
+    return name if is_address(name) else name.lower().split(".")[0]
 
 
 def is_address(name: str) -> bool:
@@ -249,22 +252,26 @@ class _Namer:
     def __init__(
         self, sources: c.Sequence[Source], common: Vars, addresses: dict[str, str], known: c.Callable[[str], bool], local: str | None
     ) -> None:
-        self.sources, self.common, self.addresses, self.known, self.local = sources, common, addresses, known, local
-        self.by_label: dict[str, list[str]] = {}
+        self.common, self.addresses, self.known, self.local = common, addresses, known, local
+        self.placed: dict[str, list[str]] = {}
+        self.asked: dict[str, list[Source]] = {}
+        for source in sources:
+            for label in {_label(source.name), _label((source.cluster or {}).get("host", ""))}:
+                self.asked.setdefault(label, []).append(source)
         self.unknown: list[str] = []
         self.looked_up: list[str] = []
 
     def place(self, name: str, address: str) -> _Named:
         """The host's name in the inventory, and the variables that it needs there."""
-        label = name.lower().split(".")[0]
-        for given in self.by_label.setdefault(label, []):
+        placed = self.placed.setdefault(_label(name), [])
+        for given in placed:
             if same_host(given, name):
                 return _Named(given, {})
-        self.by_label[label].append(name)
+        placed.append(name)
         return _Named(name, self._variables(name, address))
 
     def _variables(self, name: str, address: str) -> Vars:
-        source = next((one for one in self.sources if one.is_host(name)), None)
+        source = next((one for one in self.asked.get(_label(name), []) if one.is_host(name)), None)
         if source is None:
             return self._address(name, address)
         if self.local and source.variables.get("ansible_connection") == "local":

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import collections.abc as c
 import typing as t
 
 import yaml
@@ -41,14 +40,12 @@ def dump(value: t.Any) -> str:
 
 
 def _guarded(value: t.Any) -> t.Any:
-    """Plain types only, since Ansible's own carry tags; text that could be a template is marked."""
-    if isinstance(value, c.Mapping):
-        return {str(key): _guarded(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
+    """Text that could be a template, marked."""
+    if isinstance(value, dict):
+        return {key: _guarded(one) for key, one in value.items()}
+    if isinstance(value, list):
         return [_guarded(one) for one in value]
-    if isinstance(value, str):
-        return _Unsafe(value) if any(mark in value for mark in JINJA) else str(value)
-    return value
+    return _Unsafe(value) if isinstance(value, str) and any(mark in value for mark in JINJA) else value
 
 
 def comment(text: str, indent: int = 0) -> str:

@@ -80,3 +80,16 @@ def test_a_line_that_no_shell_would_take_does_not_raise() -> None:
 def test_controllers_of_the_loaded_configuration() -> None:
     config = {"SlurmctldHost[0]": "c1", "SlurmctldHost[1]": "c2(10.0.0.2)", "SlurmctldPort": "6817-6820", "X": "y"}
     assert slurm_layout.controllers(config) == ["c1:6817", "c2:6817"]
+
+
+def test_hosts_that_the_loaded_configuration_names() -> None:
+    config = {
+        "SlurmctldHost[0]": "c1",
+        "SlurmctldHost[1]": "c2(10.0.0.2)",
+        "AccountingStorageHost": "db",
+        "AccountingStorageBackupHost": "(null)",
+    }
+    assert slurm_layout.controller_hosts(config) == [("c1", "c1"), ("c2", "10.0.0.2")]
+    assert slurm_layout.database_hosts({**config, "AccountingStorageType": "accounting_storage/slurmdbd"}) == ["db"]
+    # without slurmdbd Slurm still tells a host: its default
+    assert slurm_layout.database_hosts({**config, "AccountingStorageType": "accounting_storage/none"}) == []
