@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import random
 import re
 
 import pytest
@@ -344,72 +343,6 @@ def test_a_place_that_would_join_lines_is_refused() -> None:
     """The last line ends in a backslash: whatever is put below it would become a part of it."""
     with pytest.raises(ValueError, match="MailProg would be None"):
         slurm_conf.plan(parse(b"KillWait=30 \\"), [("MailProg", "v")])
-
-
-LINES = [
-    b"# a remark",
-    b"#KillWait=11",
-    b"# KillWait was 20",
-    b"",
-    b"\t",
-    b"KillWait=30",
-    b"killwait = 31 # why",
-    b"KILLWAIT=3\\\n2",
-    "MinJobAge=300#秒".encode(),
-    b'SchedulerParameters="bf_window=9"',
-    b"SchedulerParameters=\\\nbf_continue",
-    b"Include a",
-    b"INCLUDE\tb ",
-    b'NodeName=n[1-3] CPUs=2 Reason="KillWait=9"',
-    b"PartitionName=p Nodes=n1 DefMemPerCPU=5",
-    b"PartitionName=q \\\n  DefMemPerCPU=6",
-    b"SlurmdTimeout=300",
-    b"DefMemPerCPU=100  # MB",
-    b"MailDomain=x\\#y",
-    b"NodeSet=s Feature=f",
-]
-VALUES = {"KillWait": ["30", "77"], "DefMemPerCPU": ["5", "100"], "MailDomain": ["x#y", "p q", "z\\"], "HealthCheckInterval": ["300"]}
-
-
-@pytest.mark.parametrize("seed", range(300))
-def test_random_files_change_in_nothing_but_what_was_asked(seed: int) -> None:
-    rng = random.Random(seed)
-    eol = rng.choice([b"\n", b"\r\n"])
-
-    def file(size: int) -> bytes:
-        text = eol.join(rng.choice(LINES).replace(b"\n", eol) for _ in range(size))
-        return text + rng.choice([eol, b""])
-
-    files = {
-        MAIN: HEAD.replace(b"\n", eol) + file(rng.randrange(15)),
-        "/etc/slurm/a": file(3).replace(b"Include a", b"").replace(b"INCLUDE\tb ", b""),
-        "/etc/slurm/b": b"KillWait=40\n" * rng.randrange(2),
-    }
-    wanted: Wanted = [(key, rng.choice([*values, None])) for key, values in VALUES.items() if rng.random() < 0.6]
-    before = parse(files)
-    after_files, edits = edit(files, wanted)
-    after = parse(after_files)
-
-    for key, value in wanted:
-        assert slurm_conf.same_value(key, after.value(key), value, (22, 5)), key
-    changed = {one.key.lower() for one in edits}
-    for path in before.paths:
-        kept = [
-            line.raw.strip()
-            for line in slurm_conf.split(path, before.files[path])
-            if line.kind != "pair" or line.key.lower() not in changed
-        ]
-        now = [
-            line.raw.strip() for line in slurm_conf.split(path, after.files[path]) if line.kind != "pair" or line.key.lower() not in changed
-        ]
-        for raw in now:  # what is new is a duplicate turned into a comment
-            if kept and raw == kept[0]:
-                kept.pop(0)
-            else:
-                assert raw.startswith("#") or raw == ""
-        assert kept == []
-    if eol == b"\r\n":
-        assert after_files[MAIN].count(b"\n") == after_files[MAIN].count(b"\r\n")
 
 
 # --- showing ------------------------------------------------------------------------------------
