@@ -8,9 +8,11 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export LAB_ID ?=
 
 SCENARIOS := $(sort $(patsubst molecule/%/molecule.yml,molecule-%,$(wildcard molecule/*/molecule.yml)))
+# Hours, not minutes: these have targets of their own.
+LONG := molecule-fault_table molecule-releases
 # The cold start is mostly waiting, so it runs beside the last one.
-ORDERED := $(filter-out molecule-cold_start molecule-transaction,$(SCENARIOS)) 'molecule-cold_start&' molecule-transaction
-.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) bench clean
+ORDERED := $(filter-out $(LONG) molecule-cold_start molecule-transaction,$(SCENARIOS)) 'molecule-cold_start&' molecule-transaction
+.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults bench clean
 
 help:                   ## this text
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -53,6 +55,10 @@ molecule: setup         ## every scenario on the lab; make molecule-NAME runs on
 
 $(SCENARIOS): molecule-%: setup
 	molecule test -s $*
+
+faults: setup           ## everything that can break while a rollout runs; writes docs/fault-table.md
+	molecule test -s fault_table
+	tests/tools/fault-table reports/fault-table.json
 
 bench: setup            ## timings
 	python -m pytest tests/bench

@@ -60,7 +60,14 @@ def environment() -> dict[str, str]:
 def playbook(name: str, *args: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     """Run a playbook as an operator does; both streams end up in stdout."""
     return subprocess.run(
-        command(name, *args), cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False
+        command(name, *args),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 

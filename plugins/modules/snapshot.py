@@ -61,6 +61,10 @@ options:
     type: list
     elements: str
     choices: [conf, units, scripts]
+  match:
+    description: With V(restored), put back only files and units whose path or name matches one of these shell patterns.
+    type: list
+    elements: str
   force:
     description: Put back what somebody changed since, and remove a snapshot that is still needed.
     type: bool
@@ -140,6 +144,7 @@ meta:
   type: dict
 """
 
+import fnmatch
 import os
 import shutil
 import time
@@ -298,7 +303,9 @@ def restore(module, store):
     chosen, contents = store.way_back(module.params["id"])
     records, units, _sources = snapshot_manifest.merged(chosen)
     parts = module.params["only"] or snapshot_manifest.PARTS
-    records = [record for record in records if record["part"] in parts]
+    match = module.params["match"] or ["*"]
+    records = [record for record in records if record["part"] in parts and matches(record["path"], match)]
+    units = {name: state for name, state in units.items() if matches(name, match)}
     present = {}
     before_text, after_text = {}, {}
     for record in records:
@@ -334,13 +341,18 @@ def restore(module, store):
         if any(record["part"] == "units" for record in differing):
             run_systemctl(module, ["daemon-reload"])
         run_steps(module, [step for step in steps if not step[5]])
-    unmarked = [one for one in chosen if one["state"] != "rolled_back"] if not module.params["only"] else []
+    whole = not module.params["only"] and not module.params["match"]
+    unmarked = [one for one in chosen if one["state"] != "rolled_back"] if whole else []
     for manifest in unmarked:
         manifest["state"] = "rolled_back"
         if not module.check_mode:
             store.write(manifest)
     result["changed"] = bool(changes or unmarked)
     return result
+
+
+def matches(name, patterns):
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def change(module, thing, was, becomes):
@@ -438,6 +450,7 @@ def main():
             "meta": {"type": "dict", "default": {}},
             "chain": {"type": "str"},
             "only": {"type": "list", "elements": "str", "choices": list(snapshot_manifest.PARTS)},
+            "match": {"type": "list", "elements": "str"},
             "force": {"type": "bool", "default": False},
             "again": {"type": "bool", "default": False},
             "keep": {"type": "int", "default": 10},
