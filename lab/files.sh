@@ -135,6 +135,15 @@ fit_release() { # ROOT ETC UNITS
     fi
 }
 
+# The image has the init scripts of all daemons, from which systemd would make units. The default lab has always had them.
+drop_foreign_services() {   # ROOT UNITS
+    local unit
+    [[ $LAYOUT/$TOPOLOGY != source/one ]] || return 0
+    for unit in slurmd slurmctld slurmdbd; do
+        [[ -e $2/$unit.service ]] || rm -f "$1/etc/init.d/$unit"
+    done
+}
+
 # Debian's own units, programs and paths instead of the source build's.
 to_package_layout() {   # ROOT
     local root=$1 units=$1/etc/systemd/system unit options
@@ -178,6 +187,7 @@ lay_files() {   # HOST
     ! is_node "$host" || compute_files "$root"
     fit_configuration "$root$PREFIX_DIR/etc" "$root/etc/systemd/system"
     fit_release "$root" "$root$PREFIX_DIR/etc" "$root/etc/systemd/system"
+    drop_foreign_services "$root" "$root/etc/systemd/system"
     if [[ $LAYOUT == package ]]; then
         to_package_layout "$root"
     elif [[ -d $root$PREFIX_DIR/etc ]]; then

@@ -58,6 +58,7 @@ X
 
 first_start_controller() {  # HOST
     by_hand "$1" <<'X'
+until_true 120 systemctl is-active munge &>/dev/null
 systemctl enable --now slurmctld
 until_true 120 scontrol ping &>/dev/null || scontrol ping
 X
