@@ -138,7 +138,7 @@ fit_release() { # ROOT ETC UNITS
 # The image has the init scripts of all daemons, from which systemd would make units. The default lab has always had them.
 drop_foreign_services() {   # ROOT UNITS
     local unit
-    [[ $LAYOUT/$TOPOLOGY != source/one ]] || return 0
+    [[ $RELEASE/$LAYOUT/$TOPOLOGY != bookworm/source/one ]] || return 0
     for unit in slurmd slurmctld slurmdbd; do
         [[ -e $2/$unit.service ]] || rm -f "$1/etc/init.d/$unit"
     done

@@ -88,7 +88,7 @@ create() {
     podman network create --disable-dns --subnet "$SUBNET.0/24" "$NETWORK"
     for host in "${HOSTS[@]}"; do lay_files "$host"; done
     # Both controllers keep their state in one place.
-    cp -a "$STATE/$CONTROLLER/root/var/spool/slurmctld" "$STATE/shared"
+    [[ $TOPOLOGY != backup ]] || cp -a "$STATE/$CONTROLLER/root/var/spool/slurmctld" "$STATE/shared"
 }
 
 step "lay the files of ${#HOSTS[@]} hosts" create
