@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import collections.abc as c
-import functools
 import json
 import os
 import pathlib
@@ -148,7 +147,6 @@ class _Resolver:
     def __init__(self) -> None:
         self.end = time.monotonic() + RESOLVE_LIMIT
 
-    @functools.cache  # noqa: B019 - lives as long as the run
     def knows(self, name: str) -> bool:
         if adopt.is_address(name):
             return True

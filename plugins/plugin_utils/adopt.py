@@ -256,7 +256,7 @@ class _Namer:
         self.placed: dict[str, list[str]] = {}
         self.asked: dict[str, list[Source]] = {}
         for source in sources:
-            for label in {_label(source.name), _label((source.cluster or {}).get("host", ""))}:
+            for label in dict.fromkeys([_label(source.name), _label((source.cluster or {}).get("host", ""))]):
                 self.asked.setdefault(label, []).append(source)
         self.unknown: list[str] = []
         self.looked_up: list[str] = []
