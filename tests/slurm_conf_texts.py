@@ -6,6 +6,7 @@ A file is a list of pieces, so that a test knows without the code under test whi
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from hypothesis import strategies as st
 
@@ -63,8 +64,8 @@ NUMBERS = {
     "KillWait": (0, 65000),
     "MaxArraySize": (2, 4000000),
     "MaxJobCount": (10, 90000),
+    "MaxStepCount": (1, 100000),
     "MinJobAge": (2, 100000),
-    "PriorityWeightAge": (0, 100000),
     "ReturnToService": (0, 2),
     "SlurmdTimeout": (0, 65000),
     "TCPTimeout": (1, 60),
@@ -72,8 +73,9 @@ NUMBERS = {
     "VSizeFactor": (0, 65000),
     "WaitTime": (0, 65000),
 }
-SHORT = ("BatchStartTimeout", "HealthCheckInterval", "InactiveLimit", "KillWait", "ReturnToService", "SlurmdTimeout", "TCPTimeout")
-SHORT += ("UnkillableStepTimeout", "VSizeFactor", "WaitTime")  # of 16 bits: no K behind them
+# Of 16 bits: no K behind them.
+SHORT = {"BatchStartTimeout", "HealthCheckInterval", "InactiveLimit", "KillWait", "ReturnToService", "SlurmdTimeout", "TCPTimeout"}
+SHORT |= {"UnkillableStepTimeout", "VSizeFactor", "WaitTime"}
 TEXTS = ("MailDomain", "RebootProgram", "TmpFS", "UnkillableStepProgram")
 BOOLEANS = ("DisableRootJobs", "TrackWCKey", "UsePAM")
 KEYS = (*NUMBERS, *TEXTS, *BOOLEANS)
@@ -141,8 +143,8 @@ def records(draw: st.DrawFn, eol: bytes) -> Piece:
     line = draw(
         st.sampled_from(
             [
-                b"NodeName=n%d CPUs=2 RealMemory=4000",
-                b'NodeName=n%d CPUs=2 Reason="KillWait=9 MailDomain=x"',
+                b"NodeName=n%d NodeAddr=127.0.0.1 CPUs=2 RealMemory=4000",
+                b'NodeName=n%d NodeAddr=127.0.0.1 CPUs=2 Reason="KillWait=9 MailDomain=x"',
                 b"PartitionName=p%d DefMemPerNode=77 DefaultTime=5",
                 b"PartitionName=p%d \\" + eol + b"   DisableRootJobs=yes",
             ]
@@ -157,6 +159,14 @@ def unreadable(draw: st.DrawFn, eol: bytes) -> Piece:
     return Piece(b"!! " + draw(remark).replace(b"\\", b"/") + eol)
 
 
+def _named_again(piece: Piece, names: set[bytes]) -> bool:
+    """Whether the piece is the record of a thing in *names*; else it is added."""
+    found = re.match(rb"(?:NodeName|PartitionName)=\w+", piece.head)
+    again = found is not None and found.group() in names
+    names.update([found.group()] if found else [])
+    return again
+
+
 @st.composite
 def samples(draw: st.DrawFn, acceptable: bool = False, least: int = 0) -> Sample:
     """Files with one another included.
@@ -164,25 +174,29 @@ def samples(draw: st.DrawFn, acceptable: bool = False, least: int = 0) -> Sample
     :param acceptable: only what Slurm takes
     :param least: how many lines the main file has at least
     """
-    eol = draw(st.sampled_from([b"\n", b"\n", b"\r\n"]))
+    eol: bytes = draw(st.sampled_from([b"\n", b"\n", b"\r\n"]))
     # few keys, so that some are set twice
     pool = KEYS if acceptable else draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4))
     setting = st.sampled_from(pool).flatmap(lambda key: settings_of(key, eol))
-    pieces = st.one_of(setting, setting, setting, remarks(eol), records(eol), *([] if acceptable else [unreadable(eol)]))
+    lines: list[st.SearchStrategy[Piece]] = [setting, setting, setting, remarks(eol), records(eol)]
+    pieces = st.one_of(lines if acceptable else [*lines, unreadable(eol)])
     files = {
         MAIN: draw(st.lists(pieces, min_size=least, max_size=max(least, 4) * 2)),
         SITE: draw(st.lists(pieces, max_size=6)),
         MORE: draw(st.lists(pieces, max_size=4)),
     }
+    if acceptable:
+        names: set[bytes] = set()
+        files = {name: [piece for piece in pieces_of if not _named_again(piece, names)] for name, pieces_of in files.items()}
     for parent, child in ((SITE, MORE), (MAIN, MORE), (MAIN, SITE)):
-        # records and keys of a file that is read twice would be there twice
+        # nor may a file with records be read twice
         if draw(st.booleans()) and not (acceptable and (parent, child) == (MAIN, MORE)):
             include = Piece(draw(any_case("include")).encode() + b" " + child.encode() + draw(blanks) + eol, value=child)
             files[parent].insert(draw(st.integers(0, len(files[parent]))), include)
     if not acceptable:
         if draw(st.booleans()):
             files[MAIN].insert(0, Piece(b"\xef\xbb\xbf# saved on Windows" + eol))
-        if files[MAIN] and draw(st.booleans()):  # no end of line at the end of the file
+        if draw(st.booleans()) and files[MAIN]:  # no end of line at the end of the file
             last = files[MAIN][-1]
             part = "tail" if last.key else "head"
             files[MAIN][-1] = dataclasses.replace(last, **{part: getattr(last, part)[: -len(eol)]})
