@@ -29,6 +29,9 @@ from . import snapshot_manifest, systemd_unit
 _UNWANTED_ENV = ("SLURM_", "SINFO_", "SQUEUE_", "SACCT_", "SACCTMGR_", "SCONTROL_", "SBATCH_", "SRUN_")
 _KEPT_ENV = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
+# scontrol prints 0.9 KB a node and squeue 0.1 KB a job; half of a list must not pass for the list.
+CLUSTER_BYTES = 1 << 26
+
 # A process in uninterruptible sleep survives SIGKILL: it is given up after this long.
 _GIVE_UP = 2.0
 
@@ -160,7 +163,7 @@ def _kill_group(child):
 
 def scontrol(program, args, timeout, conf=None):
     """Run scontrol (or another client of Slurm) against the given slurm.conf."""
-    return run([program] + list(args), timeout, env={"SLURM_CONF": conf} if conf else None)
+    return run([program] + list(args), timeout, env={"SLURM_CONF": conf} if conf else None, max_bytes=CLUSTER_BYTES)
 
 
 def systemctl(args, timeout=30):

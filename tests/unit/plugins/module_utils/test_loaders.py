@@ -199,3 +199,11 @@ def test_steps_are_found_by_name(tmp_path: pathlib.Path) -> None:
         for pid in pids:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
+
+
+def test_what_slurm_says_of_many_nodes_is_not_cut(tmp_path: pathlib.Path) -> None:
+    """3,000 nodes are 2.7 MB."""
+    program = tmp_path / "scontrol"
+    program.write_text("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n", encoding="ascii")
+    program.chmod(0o755)
+    assert len(loaders.scontrol(str(program), ["show", "node"], 20).out) == 3000000
