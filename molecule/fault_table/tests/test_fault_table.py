@@ -377,22 +377,31 @@ def test_the_run_is_killed(row: Row, number: int, text: str) -> None:
 def test_two_runs_at_once(row: Row) -> None:
     first = cluster.Running("deploy", *DEFER)
     first.reaches("PLAY [Take a snapshot")
+    lock = cluster.out(CONTROLLER, "cat", "/run/hpcguard/rollout.lock")
     second = cluster.refuse("deploy", *DEFER)
     third = cluster.refuse("rollback")
-    patrol = cluster.run(CONTROLLER, "test", "-e", "/run/hpcguard/rollout.lock", check=False)
-    assert first.process.poll() is None or patrol.returncode == 0
     status, output = first.ends()
     assert status == 0, output[-3000:]
     for refused in (second, third):
         assert "at work already: deploy by" in refused
+    patrol_keeps_off(lock)
     cluster.succeed("rollback")
     row.is_old()
-    row.ended(
-        "a second deploy and a rollback while one runs",
-        "entirely new: the first went on",
-        last_cause(second),
-        "one rollback ended at the legacy cluster",
-    )
+    state = "entirely new: the first went on, the patrol kept off"
+    row.ended("a second deploy and a rollback while one runs", state, last_cause(second), "one rollback ended at the legacy cluster")
+
+
+def patrol_keeps_off(lock: str) -> None:
+    """While the lock stands the patrol starts no slurmd, afterwards it does."""
+    patrol = ("/usr/bin/python3", "/usr/local/bin/cluster_health_check.py", "--fix", "--node", VICTIM)
+    cluster.run(VICTIM, "systemctl", "stop", "slurmd")
+    cluster.run(CONTROLLER, "tee", "/run/hpcguard/rollout.lock", feed=lock)
+    told = cluster.run(CONTROLLER, *patrol, check=False)
+    assert "a rollout is at work" in told.stderr
+    assert cluster.out(VICTIM, "systemctl", "is-active", "slurmd", check=False) != "active"
+    cluster.run(CONTROLLER, "rm", "/run/hpcguard/rollout.lock")
+    cluster.run(VICTIM, "systemctl", "start", "slurmd")
+    cluster.wait_for(lambda: cluster.in_service(VICTIM), 60, f"{VICTIM} in service")
 
 
 def test_a_damaged_snapshot(row: Row) -> None:

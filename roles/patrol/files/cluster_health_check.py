@@ -370,7 +370,8 @@ def work(options):
         say(u"另一个巡检正在进行, 本次只查看 / another patrol is at work, this one only looks")
     rollout = rollout_lock.loads(loaders.read_text(options.rollout_lock)) if lock is not None else None
     if rollout_lock.stands(rollout, time.time()):
-        say(u"变更正在进行, 本次只查看 / a rollout is at work, this patrol only looks: %s" % rollout_lock.describe(rollout, int(time.time())))
+        who = rollout_lock.describe(rollout, int(time.time()))
+        say(u"变更正在进行, 本次只查看 / a rollout is at work, this patrol only looks: %s" % who)
         lock.close()
         lock = None
     patrol = Patrol(options, acting=lock is not None)
