@@ -160,6 +160,21 @@ class ActionModule(ActionBase):
                     "unknown variable",
                 )
             )
+        roles = sorted(os.listdir(self._roles()))
+        for tag in [*task_vars.get("ansible_run_tags", []), *task_vars.get("ansible_skip_tags", [])]:
+            if tag not in roles and tag not in ("all", "always", "tagged", "untagged", "never"):
+                near = difflib.get_close_matches(tag, roles, n=1)
+                found.append(
+                    preflight.problem(
+                        "tags",
+                        f"no role is named {tag!r}",
+                        f"did you mean {near[0]}?"
+                        if near
+                        else "tags are names of roles: health_check, slurm_conf, slurmd, slurmctld, slurmdbd, patrol",
+                        "未知标签",
+                        "unknown tag",
+                    )
+                )
         if policy not in rollout_plan.RUNNING_JOBS_CHOICES:
             found.append(
                 preflight.problem(
@@ -173,12 +188,15 @@ class ActionModule(ActionBase):
         return found
 
     @staticmethod
+    def _roles() -> str:
+        """Where the roles are: this file is plugins/action/rollout_plan.py beside them."""
+        return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "roles")
+
+    @staticmethod
     def _known_variables() -> set[str]:
         """Every variable that an argument specification of this collection names."""
-        # the collection's own directory: this file is plugins/action/rollout_plan.py in it
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         known: set[str] = set()
-        roles = os.path.join(root, "roles")
+        roles = ActionModule._roles()
         for role in sorted(os.listdir(roles)):
             path = os.path.join(roles, role, "meta", "argument_specs.yml")
             if os.path.exists(path):

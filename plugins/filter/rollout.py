@@ -91,6 +91,51 @@ def rollout_trouble(
     return failed + lost or stopped
 
 
+ROLES = ("slurmdbd", "slurmctld", "slurm_conf", "patrol", "health_check", "slurmd")
+# Words of Ansible's own that choose everything.
+EVERYTHING = {"all", "always", "tagged", "untagged"}
+# Item 8 looks at the unit of each host, whichever that is.
+UNITS, UNIT_ROLES = 8, {"slurmdbd", "slurmctld", "slurmd"}
+# Items of the checklist that cannot hold where one of these roles was left out.
+NEEDED_FOR = {
+    1: {"slurm_conf"},
+    2: {"slurm_conf"},
+    3: {"health_check"},
+    4: {"health_check"},
+    5: {"slurm_conf", "health_check"},
+    7: {"patrol"},
+    9: {"slurmd"},
+    10: {"slurmctld"},
+    11: {"slurm_conf"},
+    12: {"slurm_conf"},
+}
+
+
+def rollout_tagged(roles: Iterable[str], run_tags: Iterable[str], skip_tags: Iterable[str] = ()) -> list[str]:
+    """The roles that ``--tags`` and ``--skip-tags`` leave; tags are names of roles."""
+    wanted = set(run_tags)
+    return [role for role in roles if (wanted & EVERYTHING or role in wanted) and role not in set(skip_tags)]
+
+
+def rollout_disproved(
+    failures: Iterable[Mapping[str, t.Any]],
+    hosts: Iterable[str],
+    roles: Iterable[str],
+    run_tags: Iterable[str] = ("all",),
+    skip_tags: Iterable[str] = (),
+) -> list[str]:
+    """What failed in the checklist and is this run's to answer for, in words.
+
+    :param failures: {item, host, text}, from the action checklist_report
+    :param hosts: hosts of the run
+    :param roles: roles that were applied to any of them
+    """
+    hosts, roles = set(hosts), set(roles)
+    left_out = set(ROLES) - set(rollout_tagged(ROLES, run_tags, skip_tags))
+    excused = {item for item, needed in NEEDED_FOR.items() if needed - roles} | ({UNITS} if left_out & UNIT_ROLES else set())
+    return [str(one["text"]) for one in failures if one["host"] in hosts and one["item"] not in excused]
+
+
 def rollout_outcome(
     plan: Mapping[str, t.Any],
     hostvars: Mapping[str, Mapping[str, t.Any]],
@@ -165,6 +210,8 @@ class FilterModule:
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
         return {
+            "rollout_tagged": rollout_tagged,
+            "rollout_disproved": rollout_disproved,
             "rollout_trouble": rollout_trouble,
             "rollout_left_behind": rollout_left_behind,
             "rollout_outcome": rollout_outcome,

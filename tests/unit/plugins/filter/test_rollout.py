@@ -8,11 +8,14 @@ import pytest
 
 from ansible_collections.hpcguard.slurm.plugins.filter.rollout import (
     PHASES,
+    ROLES,
     allowed_failures,
     changed_since,
     node_names,
+    rollout_disproved,
     rollout_left_behind,
     rollout_outcome,
+    rollout_tagged,
     rollout_trouble,
     snapshot_lines,
 )
@@ -102,6 +105,39 @@ def test_the_limit_is_for_nodes_that_fail_in_their_own_phase(variables: dict[str
 def test_the_limit_is_not_for_the_controller() -> None:
     groups = {**GROUPS, "slurm_compute": ["c", "n"]}
     assert rollout_left_behind(["c", "n"], {"c": FAILED, "n": DONE}, groups, "patrol", limit=1) == []
+
+
+@pytest.mark.parametrize(
+    ("tags", "skipped", "left"),
+    [
+        (["all"], [], ["slurmctld", "slurm_conf", "patrol"]),
+        (["patrol"], [], ["patrol"]),
+        (["all"], ["slurm_conf"], ["slurmctld", "patrol"]),
+        (["health_check"], [], []),
+    ],
+)
+def test_tags_choose_roles_by_name(tags: list[str], skipped: list[str], left: list[str]) -> None:
+    assert rollout_tagged(["slurmctld", "slurm_conf", "patrol"], tags, skipped) == left
+
+
+def failed(*items: tuple[int, str]) -> list[dict[str, t.Any]]:
+    return [{"item": item, "host": host, "text": f"{item} on {host}"} for item, host in items]
+
+
+def test_a_whole_run_answers_for_every_item() -> None:
+    assert len(rollout_disproved(failed((1, "c"), (5, "n"), (8, "n"), (7, "c"), (6, "c")), ["c", "n"], ROLES)) == 5
+
+
+def test_a_run_limited_to_a_node_answers_for_the_node() -> None:
+    """The controller may still be as it was, so slurmctld has run no health check on the node."""
+    seen = failed((1, "c"), (7, "c"), (5, "n"), (2, "n"), (9, "n"), (8, "n"), (9, "m"))
+    assert rollout_disproved(seen, ["n"], ["health_check", "slurmd"]) == ["9 on n", "8 on n"]
+
+
+def test_a_run_limited_to_a_role_answers_for_that_role() -> None:
+    seen = failed((1, "c"), (3, "n"), (7, "c"), (8, "c"), (8, "n"))
+    assert rollout_disproved(seen, ["c", "n"], ["patrol"], ["patrol"]) == ["7 on c"]
+    assert rollout_disproved(seen, ["c", "n"], ["health_check"], ["health_check"]) == ["3 on n"]
 
 
 PLAN = {"id": "R1"}
