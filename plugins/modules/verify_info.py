@@ -110,7 +110,7 @@ UNIT_PROPERTIES = (
     "LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "Restart", "RestartUSec", "KillMode",
     "NeedDaemonReload", "StartLimitInterval", "StartLimitIntervalSec", "StartLimitIntervalUSec", "StartLimitBurst",
     "ExecStartPre", "ExecMainStartTimestamp", "ExecMainStartTimestampMonotonic", "InactiveExitTimestamp",
-    "ActiveEnterTimestampMonotonic", "After", "Wants",
+    "ActiveEnterTimestamp", "ActiveEnterTimestampMonotonic", "After", "Wants",
     "TimersMonotonic", "NextElapseUSecMonotonic", "NextElapseUSecRealtime", "AccuracyUSec", "RandomizedDelayUSec",
 )  # fmt: skip
 SHOWN_KEYS = ("ClusterName", "SLURM_VERSION", "AccountingStorageType", "JobAcctGatherFrequency")
@@ -183,6 +183,13 @@ def dry_run(params, script):
     return done
 
 
+def start_of(show):
+    """When a daemon was started. From Slurm 23.11 on a reconfigure puts a new process into the running service: that is no start."""
+    service = max(epoch_of(show.get(key, "")) for key in ("InactiveExitTimestamp", "ActiveEnterTimestamp"))
+    process = epoch_of(show.get("ExecMainStartTimestamp", ""))
+    return min(process, service or process)
+
+
 def look_at_heartbeat(params, started, conf):
     """The last beat. Right after slurmd's start, or after a new interval, the first one is waited for."""
     path, since = params["heartbeat"], started
@@ -234,7 +241,7 @@ def look_at_wait(path, slurmd):
 
 def look_at_node(params):
     slurmd = show("slurmd.service")
-    started = epoch_of(slurmd.get("ExecMainStartTimestamp", ""))
+    started = start_of(slurmd)
     conf = look_at_node_conf(params["conf"], params["release"])
     # before the dry run, so that this run can be no proof of slurmd's
     beat = look_at_heartbeat(params, started, conf["path"])

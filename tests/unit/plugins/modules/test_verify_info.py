@@ -43,8 +43,8 @@ class Host:
         for path in (conf, root / "site.conf"):
             os.utime(path, (self.clock - 5000, self.clock - 5000))
 
-    def started(self, ago: float) -> None:
-        self.slurmd["ExecMainStartTimestamp"] = time.strftime("%a %Y-%m-%d %H:%M:%S UTC", time.localtime(self.clock - ago))
+    def started(self, ago: float, what: str = "ExecMainStartTimestamp") -> None:
+        self.slurmd[what] = time.strftime("%a %Y-%m-%d %H:%M:%S UTC", time.localtime(self.clock - ago))
 
     def sleep(self, seconds: float) -> None:
         self.clock += seconds
@@ -162,6 +162,28 @@ def test_a_new_interval_may_take_its_time(run_module: Run, host: Host) -> None:
     host.started(5000)
     os.utime(host.root / "slurm.conf", (host.clock - 100, host.clock - 100))
     assert 259 <= waited(run_module, host) <= 261
+
+
+def test_a_process_that_a_reconfigure_began_is_no_start(run_module: Run, host: Host) -> None:
+    """Slurm 23.11 and newer: slurmd puts another process in its place, which runs no health check before the interval is over."""
+    host.started(5000, "InactiveExitTimestamp")
+    host.started(4999, "ActiveEnterTimestamp")
+    host.started(100)
+    os.utime(host.root / "slurm.conf", (host.clock - 100, host.clock - 100))
+    assert 259 <= waited(run_module, host) <= 261
+
+    host.write_beat(200)
+    assert waited(run_module, host) == 0
+    assert int(host.clock) - host.look(run_module)["started"] >= 4999
+
+
+def test_a_start_that_systemd_has_not_seen_complete_is_a_start(run_module: Run, host: Host) -> None:
+    """A slurmd that is still starting: the service was active long ago, before this start."""
+    host.started(5000, "ActiveEnterTimestamp")
+    host.started(20, "InactiveExitTimestamp")
+    host.started(2)
+    host.write_beat(400)
+    assert host.look(run_module, first_beat=0)["started"] >= int(host.clock) - 21
 
 
 @pytest.mark.parametrize("why", ["old start", "no script", "no interval", "not running"])
