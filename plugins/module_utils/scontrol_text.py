@@ -188,9 +188,15 @@ def parse_jobs(text):
 
 
 def fell_ill(node, excused=None):
-    """Whether a node that was in service is so no longer by a fault: not by a person's drain, nor under the excused reason."""
-    drained_by_us = "DRAIN" in node["flags"] and is_ours(node["reason"]) and node["reason"] != excused
-    return drained_by_us or not in_service(node)
+    """Whether a node that was in service is so no longer by a fault: not by a person's drain, nor under the excused reason.
+
+    INVALID_REG is no fault yet: it stands between slurmctld's restart under a new node definition and slurmd's, which clears
+    it (sinfo(1)). A slurmd that has been restarted is not ready while it stands.
+    """
+    if "DRAIN" in node["flags"] and is_ours(node["reason"]) and node["reason"] != excused:
+        return True
+    waits_for_slurmd = "INVALID_REG" in node["flags"] and "NOT_RESPONDING" not in node["flags"]
+    return not waits_for_slurmd and not in_service(node)
 
 
 def may_change(node, state, reason=None):

@@ -175,6 +175,35 @@ def test_case_66_after_a_power_cut_nobody_is_resumed() -> None:
     assert "waits for a resume" in policy.decide(n1, host())[2]
 
 
+@pytest.mark.parametrize("counts", ["7 < 8", "0 < 8", "3 < 4"])
+@pytest.mark.parametrize("state", ["IDLE+DRAIN+INVALID_REG", "DOWN+INVALID_REG", "inval"])
+def test_case_68_fewer_gpus_than_configured_is_for_a_person(state: str, counts: str) -> None:
+    """Neither a restart nor a resume mends hardware or slurm.conf: never a first one, so never a second."""
+    base, flags = scontrol_text.parse_state(state)
+    one = node(base, *flags, reason=f"gres/gpu count reported lower than configured ({counts})")
+    assert policy.reason_class(one) == policy.MISCONFIGURED
+    for past in PASTS:
+        action, _chinese, english = policy.decide(one, host(), past)
+        assert action == policy.NOTHING
+        assert english == ("drained" if "DRAIN" in flags else "what it has is not what slurm.conf says")
+
+
+@pytest.mark.parametrize("slurmd", [RUNNING, FAILED])
+def test_case_70_a_prolog_error_is_left_to_a_person(slurmd: Show) -> None:
+    """The next job would only drain the node again, and the patrol knows no action that opens one."""
+    one = node("IDLE", "DRAIN", reason="Prolog error")
+    assert policy.decide(one, host(slurmd=slurmd)) == (policy.NOTHING, "已被排空", "drained")
+    assert not [action for action in policy.ACTIONS if "resume" in action or "undrain" in action]
+
+
+def test_case_26_one_failure_at_boot_is_transient() -> None:
+    """User slurm cannot be resolved yet: systemd tries again, or has given up and is asked to; nobody calls it a wrong configuration."""
+    trying = unit("activating", "auto-restart", Result="exit-code", ExecMainStatus="217")
+    gave_up = unit("failed", "failed", Result="exit-code", ExecMainStatus="217")
+    assert act(LOST, host(slurmd=trying)) == policy.NOTHING
+    assert act(LOST, host(slurmd=gave_up)) == policy.START_SLURMD
+
+
 @pytest.mark.parametrize("state", ["IDLE+MAINTENANCE+RESERVED", "maint", "idle$", "drain$", "down$"])
 def test_case_72_maintenance_is_left_alone(state: str) -> None:
     base, flags = scontrol_text.parse_state(state)

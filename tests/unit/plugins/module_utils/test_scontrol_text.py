@@ -158,3 +158,53 @@ def test_a_rollout_takes_back_only_its_own_drain() -> None:
 def test_in_service(base: str, flags: list[str], answer: bool) -> None:
     """Registered and answering, whoever drained it."""
     assert text.in_service(node(base, flags, "")) is answer
+
+
+INVALID = "gres/gpu count reported lower than configured (7 < 8)"
+
+
+@pytest.mark.parametrize(
+    ("base", "flags", "reason", "ill"),
+    [
+        ("IDLE", ["INVALID_REG"], "", False),
+        ("IDLE", ["DRAIN", "INVALID_REG"], INVALID, False),
+        ("DOWN", ["INVALID_REG"], "Low CPUs", False),
+        ("DOWN", ["INVALID_REG", "NOT_RESPONDING"], "Not responding", True),
+        ("DOWN", [], "Low CPUs", True),
+        ("IDLE", ["DRAIN", "INVALID_REG"], "HC: root_ro", True),
+    ],
+)
+def test_case_57_invalid_until_slurmd_restarts_is_no_fault(base: str, flags: list[str], reason: str, ill: bool) -> None:
+    """Between slurmctld's restart and slurmd's a node is INVALID_REG: no batch is held up for it, nothing taken back."""
+    assert text.fell_ill(node(base, flags, reason)) is ill
+
+
+@pytest.mark.parametrize("counts", ["7 < 8", "0 < 8", "3 < 4"])
+def test_case_68_the_counts_of_an_invalid_registration_are_kept(counts: str) -> None:
+    """Which of hardware, driver and configuration it is stands in the numbers."""
+    reason = f"gres/gpu count reported lower than configured ({counts})"
+    (found,) = text.parse_nodes(f"NodeName=n1 State=IDLE+DRAIN+INVALID_REG Reason={reason} [slurm@2026-12-01T00:00:00]")
+    assert (found["base"], found["flags"], found["reason"]) == ("IDLE", ["DRAIN", "INVALID_REG"], reason)
+    assert not text.in_service(found)
+    assert not text.may_change(found, "resume"), "Slurm's own drain stays until somebody resumes it"
+
+
+def test_case_70_a_prolog_error_and_the_job_that_it_holds() -> None:
+    """The node is nobody of ours to open, and the held job is none that runs."""
+    (found,) = text.parse_nodes("NodeName=n3 State=IDLE+DRAIN Reason=Prolog error [slurm@2026-12-01T00:00:00]")
+    assert (found["reason"], found["reason_user"]) == ("Prolog error", "slurm")
+    assert [text.may_change(found, state) for state in ("drain", "undrain", "resume")] == [False, False, False]
+    (job,) = text.parse_jobs("9|PENDING|ann||train (launch failed requeued held)\n")
+    assert (job["state"], job["nodes"], job["name"]) == ("PENDING", "", "train (launch failed requeued held)")
+
+
+def test_case_76_reasons_are_whole_and_each_node_is_there_once() -> None:
+    """One record a node, however many partitions it is in; a reason of any length, with blanks and separators."""
+    reason = "dimm A3|swap on 3 Dec, ask ops (ticket 4711) before State=RESUME"
+    lines = [
+        f"NodeName=c{number:03} State=IDLE+DRAIN Partitions=a,b,c Reason={reason} [ann@2026-12-01T00:00:00]" for number in (1, 2, 3, 7)
+    ]
+    found = text.parse_nodes("\n".join(lines) + "\n")
+    assert [one["name"] for one in found] == ["c001", "c002", "c003", "c007"]
+    assert {(one["reason"], one["reason_user"]) for one in found} == {(reason, "ann")}
+    assert {one["state"] for one in found} == {"IDLE+DRAIN"}

@@ -157,3 +157,10 @@ def test_the_gate_tells_who_fell_ill_and_excuses_what_somebody_meant(run_module:
     assert [one.split(" ")[0] for one in seen["unwell"]] == ["n4", "n5", "n6"]
     assert seen["unwell"][0] == "n4 is IDLE+DRAIN (HC: disk full)"
     assert run_module("node_state", nodes=[], state="in_service")["unwell"] == []
+
+
+def test_case_57_the_gate_lets_a_batch_go_on_while_nodes_wait_for_their_slurmd(
+    run_module: Run, cluster: t.Callable[..., Slurmctld]
+) -> None:
+    cluster(n1=("IDLE+DRAIN+INVALID_REG", "gres/gpu count reported lower than configured (0 < 8)"), n2=("DOWN+INVALID_REG", "Low CPUs"))
+    assert run_module("node_state", nodes=["n1", "n2"], state="in_service", timeout=0)["unwell"] == []
