@@ -14,6 +14,8 @@ from pathlib import Path
 from ansible import context
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.hpcguard.slurm.plugins.plugin_utils.old_python import plainly
+
 Vars = dict[str, t.Any]
 
 
@@ -63,7 +65,7 @@ class ActionModule(ActionBase):
         held_by = done.get("process") or {}
         if done.get("held") is False and held_by.get("place") == owner["place"] and self._ended(held_by["process"]):
             done = self._execute_module(module_args={**arguments, "gone": [held_by["process"]]}, task_vars=task_vars)
-        result.update(done)
+        result.update(plainly(done))
         return result
 
     @staticmethod
