@@ -58,6 +58,9 @@ SLURMD_WAITS = [24, 5]
 DRY_RUN_LIMIT = 45
 CLOCK_SLACK = 5
 
+# Exit statuses of unmunge that are no word on the key: read, too old by now, read before; no such program (126, 127).
+CREDENTIAL_TAKEN, CREDENTIAL_PROVES_NOTHING = 0, (15, 17, 126, 127)
+
 WORKING = ("IDLE", "MIXED", "ALLOCATED")
 UNWELL_FLAGS = ("DRAIN", "FAIL", "NOT_RESPONDING", "INVALID_REG", "REBOOT_ISSUED")
 POWER_FLAGS = ("POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP")
@@ -389,8 +392,11 @@ def _nodes_in_service(seen, wanted):
     results = _each(seen["controller"], _node_list, wanted)
     answers = [ev["nodes"] for host, ev in sorted(seen["controller"].items()) if "error" not in ev and ev["nodes"]["rc"] == 0]
     known = {node["name"]: node for node in answers[0]["list"]} if answers else None
-    for host in seen["node"]:
-        if known is None:
+    for host, ev in seen["node"].items():
+        refused = _credential_refused(ev.get("credential"))
+        if refused:
+            results[host] = refused
+        elif known is None:
             results[host] = host_result("fail", "slurmctld could not be asked", [], "journalctl -u slurmctld")
         elif names.get(host, host) not in known:
             results[host] = host_result(
@@ -399,6 +405,19 @@ def _nodes_in_service(seen, wanted):
         else:
             results[host] = _node_state(known[names.get(host, host)], wanted)
     return results
+
+
+def _credential_refused(read):
+    """A failure where the node's munge refuses the controller's credential, though each host reads its own."""
+    if read is None or read["rc"] == CREDENTIAL_TAKEN or read["rc"] in CREDENTIAL_PROVES_NOTHING:
+        return None
+    said = clean_text(read["err"].strip(), 120)
+    shown = [evidence("unmunge, a credential of the controller's", "exit status %s %s" % (read["rc"], said))]
+    remedy = (
+        "see that /etc/munge/munge.key and the clock are the controller's; then restart munge on every host, "
+        "since it reads its key at its start only, and after that Slurm's daemons"
+    )
+    return host_result("fail", "munge refuses the controller's credential: %s" % (said or "no word why"), shown, remedy)
 
 
 def _node_list(ev, wanted, host):
@@ -555,6 +574,9 @@ def _restart_policy(unit, show, policy):
     limits = sorted(key for key in show if key.startswith("StartLimitInterval") or key == "StartLimitBurst")
     shown = [evidence("systemctl show %s" % unit, ", ".join("%s=%s" % (key, show.get(key, "")) for key in keys + limits))]
     if show.get("LoadState") != "loaded":
+        if show.get("MainPID", "0") != "0":
+            remedy = "put %s.service back, then: systemctl daemon-reload" % unit
+            return host_result("fail", "%s runs, but the file of its unit is gone" % unit, shown, remedy)
         return host_result("fail", "%s.service is %s" % (unit, show.get("LoadState", "unknown")), shown, "install %s on this host" % unit)
     problems = []
     if show.get("Restart") != policy["restart"]:

@@ -81,7 +81,8 @@ def host_problems(host, fact, groups):
                 "%s does not exist" % fact["conf"]["given"]
                 if fact["conf"].get("given")
                 else "neither a slurm.conf nor a configuration server was found",
-                "set cluster_conf_path to the slurm.conf that the daemons use",
+                "set cluster_conf_path to the slurm.conf that the daemons use; without one Slurm's commands and slurmd need "
+                "--conf-server, SLURM_CONF_SERVER, a DNS SRV record or, from 23.11 on, sackd",
                 "未找到 slurm.conf",
                 "no slurm.conf",
             )
@@ -106,7 +107,21 @@ def host_problems(host, fact, groups):
                 "no room for a snapshot",
             )
         )
-    if "slurm_compute" in groups and fact["units"].get("slurmd", {}).get("load_state") != "loaded":
+    if fact["conf"].get("left_over"):
+        found.append(
+            problem(
+                host,
+                "%s is left over on a configless node: client commands and the health check read it, slurmd does not"
+                % fact["conf"]["left_over"],
+                "remove it, unless somebody means it to be there",
+                "无配置节点上残留 slurm.conf",
+                "a slurm.conf is left over",
+                severity="warning",
+                path=fact["conf"]["left_over"],
+            )
+        )
+    slurmd = fact["units"].get("slurmd", {})
+    if "slurm_compute" in groups and slurmd.get("load_state") != "loaded" and not slurmd.get("main_pid"):
         found.append(
             problem(
                 host,
@@ -116,7 +131,23 @@ def host_problems(host, fact, groups):
                 "no slurmd unit",
             )
         )
-    return found + unit_problems(host, fact, [DAEMONS[group] for group in groups])
+    daemons = [DAEMONS[group] for group in groups]
+    return found + fileless_problems(host, fact, daemons) + unit_problems(host, fact, daemons)
+
+
+def fileless_problems(host, fact, daemons):
+    """Daemons that run though the file of their unit is gone: nothing would start them again."""
+    return [
+        problem(
+            host,
+            "%s runs (process %d), but the file of its unit is gone" % (name, fact["units"][name]["main_pid"]),
+            "put %s.service back (from the package or a backup), then: systemctl daemon-reload" % name,
+            "单元文件已丢失, 守护进程仍在运行",
+            "the unit file is gone",
+        )
+        for name in daemons
+        if fact["units"].get(name, {}).get("load_state") == "not-found" and fact["units"][name].get("main_pid")
+    ]
 
 
 def unit_problems(host, fact, daemons):

@@ -224,7 +224,8 @@ class Daemon:
             self.wait()
             show = self.show()
         if show.get("LoadState") != "loaded":
-            raise Trouble("%s is %s" % (self.unit, show.get("LoadState", "unknown to systemd")))
+            runs = ", but runs: the file of the unit is gone" if show.get("MainPID", "0") != "0" else ""
+            raise Trouble("%s is %s%s" % (self.unit, show.get("LoadState", "unknown to systemd"), runs))
         return show
 
     def come_up(self, before):

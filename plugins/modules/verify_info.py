@@ -20,9 +20,12 @@ description:
     written them.
 options:
   part:
-    description: What the host is asked as. A host may be asked more than once.
+    description:
+      - What the host is asked as. A host may be asked more than once.
+      - V(credential) makes a credential of munge for O(munge_credential) of other hosts. It is good for some minutes and for one
+        use on each host.
     type: str
-    choices: [node, controller, dbd]
+    choices: [node, controller, dbd, credential]
     required: true
   node_name:
     description: NodeName of this host.
@@ -60,6 +63,12 @@ options:
     description: Seconds that the first run of the health check may take after slurmd's start or a new interval.
     type: int
     default: 60
+  munge_credential:
+    description:
+      - A credential that another host's munge made, to be read by this host's. Whether both have the same key no host can tell alone.
+      - Nothing is read unless given.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: Can run in check mode and does the same there.
@@ -87,6 +96,12 @@ EXAMPLES = r"""
     conf: "{{ hpcguard_cluster.conf }}"
     settings:
       HealthCheckInterval: 300
+
+- name: Make a credential for the nodes to read
+  hpcguard.slurm.verify_info:
+    part: credential
+  no_log: true
+  register: made
 """
 
 RETURN = r"""
@@ -239,7 +254,22 @@ def look_at_wait(path, slurmd):
     return {"ready": line, "run": timed_run(slurm_layout.words(call["argv"]), WAIT_LIMIT) if forgotten else None}
 
 
+def make_credential():
+    """A credential without content; empty where munge is not used or does not answer."""
+    made = loaders.run(["munge", "-n"], LIMIT)
+    return {"credential": made.out if made.rc == 0 else ""}
+
+
+def read_credential(credential):
+    """How munge takes another host's credential: None when there was none to read."""
+    if not credential:
+        return None
+    done = loaders.run(["unmunge", "-n"], LIMIT, stdin=credential)
+    return {"rc": done.rc, "err": done.err[:300]}
+
+
 def look_at_node(params):
+    credential = read_credential(params["munge_credential"])
     slurmd = show("slurmd.service")
     started = start_of(slurmd)
     conf = look_at_node_conf(params["conf"], params["release"])
@@ -253,6 +283,7 @@ def look_at_node(params):
         "release": params["release"],
         "now": now,
         "munge": show("munge.service"),
+        "credential": credential,
         "slurmd": slurmd,
         "started": started,
         "conf": conf,
@@ -335,7 +366,7 @@ class Controller:
 def main():
     module = AnsibleModule(
         argument_spec={
-            "part": {"type": "str", "required": True, "choices": ["node", "controller", "dbd"]},
+            "part": {"type": "str", "required": True, "choices": ["node", "controller", "dbd", "credential"]},
             "node_name": {"type": "str"},
             "conf": {"type": "dict", "default": {}},
             "programs": {"type": "dict", "default": {}},
@@ -345,6 +376,7 @@ def main():
             "heartbeat": {"type": "path", "default": "/run/hpcguard/health_check.last"},
             "wait_script": {"type": "path", "default": "/usr/local/bin/wait-for-slurmctld.sh"},
             "first_beat": {"type": "int", "default": 60},
+            "munge_credential": {"type": "str", "default": "", "no_log": True},
         },
         required_if=[("part", "node", ("node_name",))],
         supports_check_mode=True,
@@ -353,6 +385,7 @@ def main():
         "node": look_at_node,
         "controller": lambda params: Controller(params).look(),
         "dbd": lambda params: {"slurmdbd": show("slurmdbd.service"), "munge": show("munge.service")},
+        "credential": lambda params: make_credential(),
     }[module.params["part"]]
     try:
         evidence = look(module.params)

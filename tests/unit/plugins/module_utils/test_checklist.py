@@ -579,6 +579,48 @@ def test_case_64_a_node_that_slurm_powered_down_is_skipped(state: str) -> None:
     assert items[6]["hosts"][NODE]["verdict"] == "skip"
 
 
+@pytest.mark.parametrize(
+    ("rc", "said"), [(14, "unmunge: Error: Invalid credential\n"), (16, "unmunge: Error: Rewound credential\n"), (124, "")]
+)
+def test_case_28_a_munge_with_another_key_fails_its_node(rc: int, said: str) -> None:
+    """It runs, reads its own credentials, and slurmctld still has the node in service."""
+    items = judged(of(node, "credential", to={"rc": rc, "err": said}))
+    one = items[6]["hosts"][NODE]
+    assert one["verdict"] == "fail" and (said.strip() or "no word why") in one["reason"]
+    assert one["remedy"].index("restart munge on every host") < one["remedy"].index("Slurm's daemons")
+    assert items[6]["hosts"][OTHER]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    "read", [None, {"rc": 0, "err": ""}, {"rc": 15, "err": "Expired"}, {"rc": 17, "err": "Replayed"}, {"rc": 127, "err": ""}]
+)
+def test_case_28_what_proves_nothing_of_the_key_claims_nothing(read: dict[str, t.Any] | None) -> None:
+    """No credential from the controller, one too old in a long run, a host without munge."""
+    assert judged(of(node, "credential", to=read))[6]["hosts"][NODE]["verdict"] == "pass"
+
+
+def test_case_24_a_left_over_file_that_client_commands_read_fails_item_2() -> None:
+    one = judged(of(node, "conf", "left_over", to={"/etc/slurm/slurm.conf": "1" * 64}))[2]["hosts"][NODE]
+    assert one["verdict"] == "fail" and "/etc/slurm/slurm.conf is left over and differs" in one["reason"]
+    assert "remove a left-over slurm.conf" in one["remedy"]
+
+
+@pytest.mark.parametrize("reason", ["Kill task failed", "Prolog error", "gres/gpu count reported lower than configured (7 < 8)"])
+def test_case_59_and_70_the_reason_is_settled_before_the_node_is_opened(reason: str) -> None:
+    """A drained node with two jobs: opened by undrain, after its reason is settled, and never by way of DOWN."""
+    one = judged(lambda seen: set_state(seen, "MIXED+DRAIN", reason))[6]["hosts"][NODE]
+    assert one["verdict"] == "fail" and reason in one["reason"]
+    assert one["remedy"] == f"when its reason is settled: scontrol update nodename={NODE} state=undrain"
+
+
+@pytest.mark.parametrize("unit", ["slurmctld", "slurmdbd"])
+def test_case_105_a_unit_file_that_is_gone_under_a_running_daemon_is_told_as_such(unit: str) -> None:
+    gone = of(master, unit, to={"LoadState": "not-found", "MainPID": "77", "ActiveState": "active"})
+    one = judged(gone)[8]["hosts"][MASTER]
+    assert one["verdict"] == "fail" and f"{unit} runs, but the file of its unit is gone" in one["reason"]
+    assert "install" not in one["remedy"] and f"put {unit}.service back" in one["remedy"]
+
+
 def test_from_24_05_on_slurmd_waits_by_itself() -> None:
     """Unless the site asks for the script all the same, or the unit calls it."""
     newer = both(of(node, "release", to=[24, 11]), of(node, "slurmd", "ExecStartPre", to=""))

@@ -187,3 +187,38 @@ def test_a_slurmdtimeout_that_leaves_no_time_is_refused_while_jobs_run() -> None
     assert "60 s" in found["cause"]
     assert preflight.ready_timeout(120, config, [], RESTART, []) == (30, [])
     assert preflight.ready_timeout(120, config, [], {}, [HELD]) == (120, [])
+
+
+LEFT_OVER = {"mode": "configless", "path": None, "left_over": "/etc/slurm/slurm.conf"}
+
+
+def test_case_24_a_left_over_slurm_conf_warns_and_stops_nothing() -> None:
+    """slurmd runs with the controller's file, the health check's scontrol reads the stale one."""
+    (found,) = preflight.host_problems("n1", host(conf=LEFT_OVER), ["slurm_compute"])
+    assert (found["severity"], found["file"]) == ("warning", "/etc/slurm/slurm.conf")
+    assert "/etc/slurm/slurm.conf" in found["cause"] and "client commands" in found["cause"]
+    assert preflight.host_problems("n1", host(conf={**LEFT_OVER, "left_over": None}), ["slurm_compute"]) == []
+
+
+def test_case_30_a_host_without_configuration_is_told_where_one_comes_from() -> None:
+    """A login node that was put among the compute nodes: told to take it out, and nothing would start slurmd."""
+    found = preflight.host_problems("login", host(conf={"mode": "none"}, units={}), ["slurm_compute"])
+    assert [one["title"]["en"] for one in found] == ["no slurm.conf", "no slurmd unit"]
+    for source in ("--conf-server", "SLURM_CONF_SERVER", "SRV", "sackd"):
+        assert source in found[0]["remedy"]
+    assert "take the host out of the group" in found[1]["remedy"]
+
+
+@pytest.mark.parametrize(("group", "daemon"), preflight.DAEMONS.items())
+def test_case_105_a_daemon_without_its_unit_file_is_not_called_missing(group: str, daemon: str) -> None:
+    units = {daemon: {"load_state": "not-found", "active_state": "active", "main_pid": 77}}
+    (found,) = preflight.host_problems("h", host(units=units), [group])
+    assert found["title"]["en"] == "the unit file is gone"
+    assert f"{daemon} runs (process 77)" in found["cause"] and "install" not in found["remedy"]
+
+
+def test_case_97_a_host_without_slurmd_is_one_line_of_the_list() -> None:
+    """Whatever systemd says of a unit that it does not know."""
+    for units in ({}, {"slurmd": {"load_state": "not-found", "active_state": "inactive", "main_pid": 0}}):
+        (found,) = preflight.host_problems("n1", host(units=units), ["slurm_compute"])
+        assert (found["severity"], found["title"]["en"]) == ("error", "no slurmd unit")

@@ -145,8 +145,8 @@ def test_start_of_a_failed_daemon(run_module: Run, host: Host) -> None:
 
 
 @pytest.mark.parametrize("kill_mode", ["control-group", "mixed", "none", ""])
-def test_s25_slurmd_is_not_restarted_under_a_unit_that_ends_jobs(run_module: Run, host: Host, kill_mode: str) -> None:
-    """Refused before anything is done, naming the steps."""
+def test_case_47_slurmd_is_not_restarted_under_a_unit_that_ends_jobs(run_module: Run, host: Host, kill_mode: str) -> None:
+    """S25: KillMode in force counts. Refused before anything is done, naming the steps."""
     host.before["KillMode"] = kill_mode
     host.steps = [{77: (5, "7.batch")}]
     result = call(run_module)
@@ -155,7 +155,7 @@ def test_s25_slurmd_is_not_restarted_under_a_unit_that_ends_jobs(run_module: Run
     assert call(run_module)["failed"], "not even without steps unless KillMode is set over it"
 
 
-def test_jobs_are_kept_over_a_unit_that_would_end_them(
+def test_case_47_jobs_are_kept_over_a_unit_that_would_end_them(
     run_module: Run, host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any
 ) -> None:
     """The way back restarts slurmd under the old unit, while jobs run."""
@@ -177,7 +177,7 @@ def test_jobs_are_kept_over_a_unit_that_would_end_them(
     assert call(run_module, keep_jobs=True, check=True)["changed"] and not kept.parent.exists()
 
 
-def test_a_unit_that_systemd_has_not_read_is_not_trusted(run_module: Run, host: Host) -> None:
+def test_case_47_a_unit_that_systemd_has_not_read_is_not_trusted(run_module: Run, host: Host) -> None:
     """S81: KillMode of the file is not KillMode in force."""
     host.before["NeedDaemonReload"] = "yes"
     result = call(run_module)
@@ -232,14 +232,14 @@ def test_slurmd_may_die_while_its_controller_is_away(run_module: Run, host: Host
     assert call(run_module, timeout=120)["main_pid"] == 23
 
 
-def test_a_main_process_that_changes_starts_the_clock_again(run_module: Run, host: Host) -> None:
+def test_case_22_a_main_process_that_changes_starts_the_clock_again(run_module: Run, host: Host) -> None:
     """Ready means one main process for the settling time."""
     host.script = [(0, Host.up("20", 200)), (1.5, Host.up("21", 300))]
     result = call(run_module, "slurmctld")
     assert result["main_pid"] == 21 and result["seconds"] >= 3.5
 
 
-def test_running_but_not_answering_is_not_ready(run_module: Run, host: Host) -> None:
+def test_case_22_running_but_not_answering_is_not_ready(run_module: Run, host: Host) -> None:
     """S23: bounded by the time limit, with the last question as evidence."""
     host.answers_after = 10**6
     result = call(run_module, "slurmctld", timeout=20)
@@ -285,9 +285,16 @@ def test_case_105_a_unit_that_is_stopping_is_waited_for(run_module: Run, host: H
 
 def test_a_unit_that_is_not_there(run_module: Run, host: Host) -> None:
     """Told as such."""
+    host.before.update(LoadState="not-found", ActiveState="inactive", SubState="dead", MainPID="0")
+    result = call(run_module)
+    assert result["failed"] and "not-found" in result["msg"] and "runs" not in result["msg"] and host.calls == []
+
+
+def test_case_105_a_daemon_that_runs_though_its_unit_file_is_gone(run_module: Run, host: Host) -> None:
+    """Left running: systemd could not start it again. And not told as one that is not installed."""
     host.before["LoadState"] = "not-found"
     result = call(run_module)
-    assert result["failed"] and "not-found" in result["msg"] and host.calls == []
+    assert result["failed"] and "but runs: the file of the unit is gone" in result["msg"] and host.calls == []
 
 
 def test_reconfigure_proves_the_loaded_values(run_module: Run, host: Host) -> None:
@@ -336,3 +343,18 @@ def test_only_the_backup_answers(run_module: Run, host: Host, monkeypatch: pytes
     answer = "Slurmctld(primary) at c1 is UP\nSlurmctld(backup) at c2 is DOWN\n"
     host.asked = None
     assert call(run_module, "slurmctld", timeout=5)["changed"]
+
+
+def test_case_49_a_slurmdbd_that_is_active_and_answers_late_is_waited_for(run_module: Run, host: Host) -> None:
+    """Its unit is active at once, it answers after 20 s."""
+    host.answers_after = 20
+    result = call(run_module, "slurmdbd")
+    assert not result["failed"] and 20 <= result["seconds"] < 22
+
+
+def test_case_49_a_slurmdbd_that_never_answers_fails_in_time(run_module: Run, host: Host) -> None:
+    """What restarts slurmctld after it has something to stop at."""
+    host.answers_after = 10**6
+    result = call(run_module, "slurmdbd", timeout=60)
+    assert result["failed"] and "slurmdbd was not ready within 60 seconds" in result["msg"] and "sacctmgr" in result["msg"]
+    assert host.since < 62

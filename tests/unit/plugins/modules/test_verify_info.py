@@ -245,6 +245,34 @@ def test_a_host_that_cannot_be_looked_at_is_a_result(run_module: Run, host: Host
     assert "Input/output error" in host.look(run_module)["error"]
 
 
+CREDENTIAL = "MUNGE:AwQFAAC5:"
+
+
+def test_case_28_a_credential_of_the_controller_is_read_on_the_node(run_module: Run, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handed over on standard input, and gone from what comes back. Without one nothing is read and nothing claimed."""
+    given: list[t.Any] = []
+
+    def munge(argv: list[str], timeout: float, **more: t.Any) -> loaders.Result:
+        if argv[0] in ("munge", "unmunge"):
+            given.append((argv, more.get("stdin")))
+            return loaders.Result(0, CREDENTIAL) if argv[0] == "munge" else loaders.Result(14, err="unmunge: Error: Invalid credential\n")
+        return host.run(argv, timeout, **more)
+
+    monkeypatch.setattr(loaders, "run", munge)
+    host.write_beat(30)
+    assert host.look(run_module)["credential"] is None and given == []
+    made = run_module("verify_info", part="credential")["evidence"]["credential"]
+    seen = host.look(run_module, munge_credential=made)
+    assert seen["credential"] == {"rc": 14, "err": "unmunge: Error: Invalid credential\n"}
+    assert given == [(["munge", "-n"], None), (["unmunge", "-n"], CREDENTIAL)]
+    assert CREDENTIAL not in str(seen)
+
+
+def test_case_28_a_munge_that_makes_no_credential_claims_nothing(run_module: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaders, "run", lambda argv, timeout, **more: loaders.Result(6, "", "munge: Error: Unable to access socket"))
+    assert run_module("verify_info", part="credential")["evidence"] == {"credential": ""}
+
+
 # --- controller ---------------------------------------------------------------------------------
 
 CONFIG = """Configuration data as of 2026-12-01T10:00:00

@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.hpcguard.slurm.plugins.plugin_utils.old_python import plainly
 
 WRAPPERS = {
-    "3.6": 'File "/root/.ansible/tmp/AnsiballZ_cluster_info.py", line 3\n    from __future__ import annotations\nSyntaxError: future feature',
+    "3.6": 'File "/root/.ansible/tmp/AnsiballZ_cluster_info.py", line 3\n    from __future__ import annotations\nSyntaxError: future',
     "2.7": 'File "/root/.ansible/tmp/AnsiballZ_cluster_info.py", line 40\n    zip_data: str,\nSyntaxError: invalid syntax',
 }
 
