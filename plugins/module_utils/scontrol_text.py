@@ -49,6 +49,7 @@ _UNIT = re.compile(r"^(-?\d+) (?:sec|secs|min|mins|hours|days|MB|%)$")
 _KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9_:/-]*)=")
 _REASON_TAIL = re.compile(r"^(.*?)(?: \[([^\[\]@]+)@([0-9T:.+-]+)\])(?=\s|$)", re.DOTALL)
 _NOTHING = ("(null)", "None", "N/A", "Unknown")
+_PING = re.compile(r"^Slurmctld\([^)]*\) at (\S+) is (UP|DOWN)\s*$")
 
 
 def parse_config(text):
@@ -81,6 +82,24 @@ def differing_values(config, wanted):
         if have is None or have.lower() != plain_value(str(value)).lower():
             differing[key] = (have, str(value))
     return differing
+
+
+def parse_ping(text):
+    """``scontrol ping`` as [(controller, whether it answers)], in the order in which they take over."""
+    found = [_PING.match(line) for line in text.splitlines()]
+    return [(match.group(1), match.group(2) == "UP") for match in found if match]
+
+
+def stands_by_for(pinged, host):
+    """The controller that is at work while the one on this host stands by, empty when this host's is (or there is no other).
+
+    A standby answers a ping like any other; the first in the list that answers is the one at work. Slurm itself
+    compares names with what the host calls itself, whole or up to the first dot (controller.c _controller_index()).
+    """
+    if len(pinged) < 2:
+        return ""
+    leader = next((name for name, answers in pinged if answers), "none")
+    return "" if leader in (host, host.split(".")[0]) else leader
 
 
 def parse_records(text):

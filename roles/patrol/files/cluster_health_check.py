@@ -7,6 +7,7 @@
 
 Without options it looks and reports. --fix starts a dead munge, lets nodes that are well register again by one
 reconfigure, and starts or restarts slurmd where that is safe. What somebody meant is left alone, with the reason said.
+On a backup controller that stands by it only looks.
 Exit status: 0 every node that should be in service is, 1 some are not, 2 the patrol itself could not work.
 """
 
@@ -19,6 +20,7 @@ import errno
 import fcntl
 import json
 import os
+import platform
 import re
 import sys
 import threading
@@ -57,6 +59,7 @@ HOST_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")
 
 # Seconds. A round takes ROUND and two calls of scontrol at most, whatever hangs.
 ROUND, CALL, CONNECTION, LOOKING, FIXING = 60, 10, 14, 40, 20
+PING = 25  # it asks every controller, and one that hangs costs it 10
 SETTLING = 10  # after a boot nodes register by themselves
 FAN_OUT = 64
 MEMORY = 3600
@@ -134,11 +137,16 @@ class Patrol:
 
     # --- Slurm ---
 
-    def scontrol(self, *args):
-        done = loaders.scontrol(self.options.scontrol, args, CALL)
+    def scontrol(self, *args, **limit):
+        done = loaders.scontrol(self.options.scontrol, args, limit.get("limit", CALL))
         if done.rc != 0:
             raise Failure(u"scontrol %s: %s" % (" ".join(args), last_line(done.err) or u"status %s" % done.rc))
         return done.out
+
+    def stands_by_for(self):
+        """The controller at work, when that is not this host's: its own patrol acts, under the lock that a rollout leaves there."""
+        pinged = scontrol_text.parse_ping(self.scontrol("ping", limit=self.left(PING)))
+        return scontrol_text.stands_by_for(pinged, platform.node())
 
     def nodes(self):
         nodes = scontrol_text.parse_nodes(self.scontrol("-o", "show", "node"))
@@ -239,12 +247,18 @@ class Patrol:
 
     def round(self):
         """Look once and act where that is allowed: munge, then slurmd, then one reconfigure."""
+        # asked before and after the look, so that a primary that only restarts is not taken for a dead one
+        elsewhere = self.stands_by_for() if self.acting else ""
         nodes = self.nodes()
         open_to = [node for node in nodes if not node_policy.meant(node)]
         most = node_policy.most_nodes(len(open_to), self.options.most)
         hosts = self.look(open_to)
         wanted = self.decide(nodes, hosts)
-        if not self.acting:
+        if not self.acting or not wanted:
+            return
+        elsewhere = elsewhere or self.stands_by_for()
+        if elsewhere:
+            say(u"备用控制器, 只查看 / this controller stands by, its patrol only looks; at work: %s" % elsewhere)
             return
         started = {node["name"] for node in self.fix(wanted, (node_policy.START_MUNGE,), most)}
         if started:

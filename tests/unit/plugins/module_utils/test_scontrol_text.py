@@ -208,3 +208,19 @@ def test_case_76_reasons_are_whole_and_each_node_is_there_once() -> None:
     assert [one["name"] for one in found] == ["c001", "c002", "c003", "c007"]
     assert {(one["reason"], one["reason_user"]) for one in found} == {(reason, "ann")}
     assert {one["state"] for one in found} == {"IDLE+DRAIN"}
+
+
+def test_a_ping_lists_the_controllers_in_the_order_in_which_they_take_over() -> None:
+    """Also with the mode in brackets that 20.11 to 26.05 print for one, two and more controllers."""
+    lines = "Slurmctld(primary) at c1 is DOWN\nSlurmctld(backup1) at c2 is UP\nSlurmctld(backup2) at c3 is UP\n"
+    pinged = text.parse_ping("slurm_load: error\n" + lines)
+    assert pinged == [("c1", False), ("c2", True), ("c3", True)]
+    assert [text.stands_by_for(pinged, host) for host in ("c1", "c2", "c2.example.org", "c3")] == ["c2", "", "", "c2"]
+
+
+def test_who_stands_by_is_never_guessed() -> None:
+    """One controller stands by for nobody; where none answers, or the host is not in the list, nobody acts."""
+    assert text.stands_by_for([("c1", True)], "an-alias") == ""
+    assert text.stands_by_for([], "c1") == ""
+    assert text.stands_by_for([("c1", False), ("c2", False)], "c1") == "none"
+    assert text.stands_by_for([("c1", True), ("c2", True)], "c3") == "c1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,7 @@ echo "scontrol $*" >> {log}
 [ -e {home}/down ] && {{ echo "slurm_load_node error: Unable to contact slurm controller" >&2; exit 1; }}
 [ -e {home}/hang ] && exec sleep 60
 case "$1" in
+  ping) cat {home}/ping 2>/dev/null; [ -e {home}/next_ping ] && mv {home}/next_ping {home}/ping; exit 0 ;;
   -o) cat {home}/nodes ;;
   reconfigure) [ -e {home}/after ] && cp {home}/after {home}/nodes; exit 0 ;;
 esac
@@ -308,6 +310,37 @@ def test_one_acts_the_other_only_looks(simulated: Cluster) -> None:
     assert simulated.reconfigures() == 0
     simulated.run("--fix")
     assert simulated.reconfigures() == 1
+
+
+def pinged(primary: str, backup: str) -> str:
+    """What scontrol ping says of another host's slurmctld and of the backup here."""
+    return f"Slurmctld(primary) at elsewhere is {primary}\nSlurmctld(backup) at {platform.node().split('.')[0]} is {backup}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "acts"),
+    [
+        (pinged("UP", "UP"), "", False),
+        (pinged("DOWN", "UP"), "", True),
+        # the primary restarts, or comes back, while the backup's patrol looks at hosts
+        (pinged("DOWN", "UP"), pinged("UP", "UP"), False),
+        (pinged("UP", "UP"), pinged("DOWN", "UP"), False),
+        # neither is known to be at work
+        (pinged("DOWN", "DOWN"), "", False),
+        ("Slurmctld(primary) at elsewhere is UP\n", "", True),
+    ],
+)
+def test_the_patrol_of_a_backup_controller_acts_only_when_it_took_over(simulated: Cluster, before: str, after: str, acts: bool) -> None:
+    """While the primary works, its own patrol acts, and a rollout leaves its lock with the primary."""
+    simulated.nodes(LOST, "IDLE")
+    simulated.put("h2.look", FAILED)
+    simulated.put("ping", before)
+    if after:
+        simulated.put("next_ping", after)
+    done = simulated.run("--fix")
+    assert "/2 节点就绪" in done.stderr
+    assert (simulated.touched(), simulated.reconfigures()) == ((["h2 start"], 1) if acts else ([], 0))
+    assert ("备用控制器" in done.stderr) is not acts
 
 
 @pytest.mark.parametrize("memory", ["", "[]", '{"n1": 3}', "\x00\xff"])
