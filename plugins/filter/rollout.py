@@ -189,6 +189,15 @@ def changed_since(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.An
     return [f"{host}: {path}" for host in hosts for path in hostvars[host].get(name, {}).get("foreign", [])]
 
 
+def not_done(hosts: Iterable[str], hostvars: Mapping[str, Mapping[str, t.Any]], name: str) -> list[str]:
+    """Hosts on which a task failed or that were lost over it; where it was skipped there was nothing to do.
+
+    :param name: variable under which each host keeps what the task came to
+    """
+    results = {host: hostvars[host].get(name, {}) for host in hosts}
+    return [host for host, result in results.items() if result.get("failed") or result.get("unreachable")]
+
+
 STATES = {
     "sealed": "stands, rollback.yml takes it back",
     "taken": "was interrupted: deploy.yml finishes it, rollback.yml takes it back",
@@ -216,6 +225,7 @@ class FilterModule:
             "rollout_left_behind": rollout_left_behind,
             "rollout_outcome": rollout_outcome,
             "changed_since": changed_since,
+            "not_done": not_done,
             "node_names": node_names,
             "snapshot_lines": snapshot_lines,
         }

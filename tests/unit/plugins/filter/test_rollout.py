@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
 import typing as t
 
 import pytest
+import yaml
 
 from ansible_collections.hpcguard.slurm.plugins.filter.rollout import (
     PHASES,
@@ -12,6 +15,7 @@ from ansible_collections.hpcguard.slurm.plugins.filter.rollout import (
     allowed_failures,
     changed_since,
     node_names,
+    not_done,
     rollout_disproved,
     rollout_left_behind,
     rollout_outcome,
@@ -186,3 +190,45 @@ def test_snapshots_are_listed_in_words() -> None:
     assert snapshot_lines([one])[0].startswith("A  was interrupted")
     assert "DAMAGED: checksum" in snapshot_lines([{**one, "state": "damaged", "problem": "checksum"}])[0]
     assert snapshot_lines([]) == ["no snapshot"]
+
+
+def test_hosts_that_a_task_was_lost_on_are_told_from_those_that_had_nothing_to_do() -> None:
+    results = {"a": {"failed": True}, "b": {"unreachable": True}, "c": {"changed": True}, "d": {"skipped": True, "changed": False}}
+    hostvars: dict[str, dict[str, t.Any]] = {**{host: {"r": result} for host, result in results.items()}, "e": {}}
+    assert not_done("abcde", hostvars, "r") == ["a", "b"]
+
+
+# --- the order of the phases --------------------------------------------------------------------
+
+COLLECTION = pathlib.Path(__file__).resolve().parents[4]
+
+
+def deploy() -> list[dict[str, t.Any]]:
+    return t.cast("list[dict[str, t.Any]]", yaml.safe_load((COLLECTION / "playbooks" / "deploy.yml").read_text(encoding="utf-8")))
+
+
+def test_case_61_the_controller_takes_a_node_in_before_its_slurmd_starts() -> None:
+    """The plays are the phases, in their order: slurmctld knows the new node and answers before any slurmd is restarted."""
+    phases = [
+        task["vars"]["rollout_phase"] for play in deploy() for task in play.get("tasks", []) if "rollout_phase" in task.get("vars", {})
+    ]
+    assert phases == list(PHASES)
+    assert phases.index("controller") < phases.index("compute")
+
+
+def test_case_61_nothing_is_left_to_the_end_of_a_play() -> None:
+    """A handler would restart slurmctld after the slurmd of the new node, or never."""
+    files = [path for place in ("roles", "playbooks") for path in (COLLECTION / place).rglob("*.yml")]
+    assert len(files) > 30
+    assert [path for path in files if path.parent.name == "handlers"] == []
+    assert [path for path in files if re.search(r"^\s*(- )?(notify|handlers):", path.read_text(encoding="utf-8"), re.MULTILINE)] == []
+
+
+def test_case_61_a_node_that_fails_or_is_lost_does_not_end_the_play_for_the_others() -> None:
+    """The compute play goes on to the phase's own judgement: left behind within the limit, or the way back for all."""
+    (compute,) = [play for play in deploy() if play["hosts"] == "hpcguard_rollout:&slurm_compute"]
+    assert compute["ignore_unreachable"] is True
+    assert not {"any_errors_fatal", "max_fail_percentage"} & set(compute)
+    hostvars = {"c": DONE, "n": FAILED, "m": DONE, "o": DONE}
+    assert rollout_trouble(["c", "n", "m", "o"], hostvars, GROUPS, "patrol", limit=1) == []
+    assert rollout_trouble(["c", "n", "m", "o"], hostvars, GROUPS, "patrol") == ["n: slurmd does not start"]
