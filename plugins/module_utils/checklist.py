@@ -255,9 +255,11 @@ def _return_to_service(seen, wanted):
 # --- 2: the same files everywhere ---------------------------------------------------------------
 
 def _distributed(seen, wanted):
-    controllers = [ev for host, ev in sorted(seen["controller"].items()) if "error" not in ev]
-    reference = controllers[0]["conf"]["files"] if controllers else {}
-    return _each(seen["node"], lambda ev, want, host: _same_files(ev["conf"], reference, want), wanted)
+    controllers = [host for host, ev in sorted(seen["controller"].items()) if "error" not in ev]
+    reference = seen["controller"][controllers[0]]["conf"]["files"] if controllers else {}
+    # a backup controller reads its own file when it takes over
+    hosts = dict(seen["node"], **{host: seen["controller"][host] for host in controllers[1:]})
+    return _each(hosts, lambda ev, want, host: _same_files(ev["conf"], reference, want), wanted)
 
 
 def _same_files(conf, reference, wanted):
@@ -279,6 +281,8 @@ def _same_files(conf, reference, wanted):
             problems.append("%s is left over and differs: client commands on this host read it" % path)
     if problems:
         remedy = "scontrol reconfigure on the controller; remove a left-over slurm.conf from a configless node"
+        if "left_over" not in conf:  # a file of the host's own, which no reconfigure brings
+            remedy = "%s; if that changes nothing here, compare the two files, then: scontrol reconfigure" % _DEPLOY
         return host_result("fail", "; ".join(problems), shown, remedy)
     shown += [evidence(conf["path"], "%s=%s" % (key, conf["values"][key])) for key in HEALTH_KEYS if key in conf["values"]]
     reason = _reason(_differing(conf["values"], wanted["settings"], HEALTH_KEYS), HEALTH_KEYS)
@@ -587,13 +591,17 @@ def _restart_policy(unit, show, policy):
         problems.append("it is disabled and would not start with the host")
     if show.get("NeedDaemonReload") != "no":
         problems.append("the unit file changed and systemd has not read it (systemctl daemon-reload)")
+    if unit != "slurmd" and show.get("ActiveState") not in ("active", "activating", "reloading"):
+        # nothing else tells of it: the other controller answers for one that is dead
+        problems.append("it is %s, the daemon does not run" % show.get("ActiveState", "unknown"))
     if unit == "slurmd":
         if show.get("KillMode") != "process":
             problems.append("KillMode=%s: a restart would end the jobs" % show.get("KillMode"))
         if not any(show.get(key) == "0" for key in limits):
             problems.append("the start limit is on: systemd would give up trying")
     if problems:
-        return host_result("fail", "%s: %s" % (unit, ", ".join(problems)), shown, _DEPLOY)
+        remedy = _DEPLOY if show.get("ActiveState") == "active" else "journalctl -u %s; systemctl start %s; then %s" % (unit, unit, _DEPLOY)
+        return host_result("fail", "%s: %s" % (unit, ", ".join(problems)), shown, remedy)
     return host_result("pass", "%s: Restart=%s after %ss" % (unit, policy["restart"], policy["restart_sec"]), shown)
 
 
@@ -646,8 +654,12 @@ def _dbd_order(ev, in_group):
         evidence("sacctmgr -n show cluster", "rc %s %s" % (account["rc"], " ".join(clean_lines(account["out"] or account["err"], 3)))),
     ]
     here = in_group or (dbd.get("LoadState") == "loaded" and dbd.get("UnitFileState") == "enabled")
+    unlisted = "sacctmgr does not list the cluster %s" % ev["config"]["values"].get("ClusterName", "")
     if not here:
-        return host_result("skip", "slurmdbd runs on another host: systemd cannot order what is not here", shown)
+        if account["rc"] != 0 or not account["listed"]:
+            remedy = "on its host: systemctl status slurmdbd; then, if the cluster is not listed: sacctmgr add cluster"
+            return host_result("fail", "slurmdbd runs on another host, and " + unlisted, shown, remedy)
+        return host_result("skip", "slurmdbd runs on another host (the cluster is registered there): systemd orders only its own", shown)
     problems = []
     if dbd.get("LoadState") != "loaded":
         problems.append("slurmdbd.service is %s" % dbd.get("LoadState", "unknown"))
@@ -659,7 +671,7 @@ def _dbd_order(ev, in_group):
         else:
             problems.append("%s of slurmctld lacks slurmdbd.service" % key)
     if account["rc"] != 0 or not account["listed"]:
-        problems.append("sacctmgr does not list the cluster %s" % ev["config"]["values"].get("ClusterName", ""))
+        problems.append(unlisted)
     if problems:
         return host_result("fail", "; ".join(problems), shown, "%s; systemctl status slurmdbd" % _DEPLOY)
     return host_result("pass", "After and Wants hold slurmdbd.service, the cluster is registered", shown)

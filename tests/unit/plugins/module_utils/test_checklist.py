@@ -641,6 +641,66 @@ def test_a_database_daemon_elsewhere_cannot_be_ordered_here() -> None:
     assert items[8]["hosts"]["db-01"]["verdict"] == "pass"
 
 
+def test_a_dead_database_daemon_elsewhere_fails_the_controller_that_needs_it() -> None:
+    def dead(seen: Evidence) -> None:
+        master(seen).update(slurmdbd={"LoadState": "not-found"}, accounting={"rc": 1, "out": "", "err": "refused", "listed": False})
+        seen["dbd"] = {"db-01": {"slurmdbd": {**DEPLOYED["dbd"][MASTER]["slurmdbd"], "ActiveState": "failed"}}}
+
+    items = judged(dead)
+    assert {number for number, item in items.items() if item["verdict"] == "fail"} == {8, 10}
+    assert "does not list the cluster hpc" in items[10]["hosts"][MASTER]["reason"]
+    assert "slurmdbd: it is failed" in items[8]["hosts"]["db-01"]["reason"]
+
+
+STANDBY = "k8s-master-02"
+
+
+def with_backup(change: Change = lambda seen: None) -> Change:
+    """A second controller beside the first, both under a unit that lets it take over; then a change of its evidence."""
+
+    def both_controllers(seen: Evidence) -> None:
+        master(seen)["controllers"] = 2
+        master(seen)["slurmctld"]["Restart"] = "on-failure"
+        seen["controller"][STANDBY] = {**copy.deepcopy(master(seen)), "slurmdbd": {"LoadState": "not-found"}}
+        change(seen)
+
+    return both_controllers
+
+
+def test_two_controllers_at_the_standard_pass() -> None:
+    items = judged(with_backup())
+    assert {item["verdict"] for item in items.values()} == {"pass"}
+    assert items[2]["hosts"][STANDBY]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("host", [MASTER, STANDBY])
+def test_a_dead_controller_is_told_although_the_other_one_answers_for_it(host: str) -> None:
+    items = judged(with_backup(lambda seen: seen["controller"][host]["slurmctld"].update(ActiveState="inactive")))
+    assert {number for number, item in items.items() if item["verdict"] == "fail"} == {8}
+    one = items[8]["hosts"][host]
+    assert "slurmctld: it is inactive, the daemon does not run" in one["reason"] and "systemctl start slurmctld" in one["remedy"]
+
+
+def test_the_backup_controller_must_hold_the_same_files() -> None:
+    """It reads its own when it takes over, and until then nothing tells of an old one."""
+    path = DEPLOYED["controller"][MASTER]["conf"]["path"]
+    items = judged(with_backup(lambda seen: seen["controller"][STANDBY]["conf"]["files"].update({path: "1" * 64})))
+    assert {number for number, item in items.items() if item["verdict"] == "fail"} == {2}
+    assert "differs from the controller's" in items[2]["hosts"][STANDBY]["reason"]
+
+
+def test_a_node_with_an_old_file_of_its_own_is_sent_to_a_deploy() -> None:
+    """A reconfigure brings it none."""
+
+    def old(seen: Evidence) -> None:
+        path = next(name for name in node(seen)["conf"]["files"] if name.endswith("slurm.conf"))
+        node(seen)["conf"]["files"][path] = "1" * 64
+        del node(seen)["conf"]["left_over"]
+
+    one = judged(old)[2]["hosts"][NODE]
+    assert one["verdict"] == "fail" and one["remedy"].startswith("ansible-playbook playbooks/deploy.yml;")
+
+
 def test_a_cluster_without_accounting() -> None:
     items = judged(unwatched)
     assert [items[number]["verdict"] for number in (10, 12)] == ["skip", "skip"]
