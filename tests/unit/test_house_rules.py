@@ -329,6 +329,14 @@ RULES = [
         good=((SCRIPT, "scontrol update nodename=n state=drain reason=x\n"), (PROGRAM, "down = state == 'DOWN'\n")),
     ),
     Rule(
+        "slurmctld is never started without its state",
+        "case 49: -i and -c forget the queue, and the reservations with it",
+        pattern(r"\bslurmctld\s+(-\S+\s+)*-[A-Za-z]*[ic]"),
+        bad=((UNIT, "[Service]\nExecStart=/usr/sbin/slurmctld -D -i\n"), (SCRIPT, "slurmctld -ci\n")),
+        good=((UNIT, "[Service]\nExecStart=/usr/sbin/slurmctld -D $OPTIONS\n"), (SCRIPT, "sacctmgr -i add cluster x\n")),
+        places=(*PRODUCT, "lab", "molecule"),
+    ),
+    Rule(
         "a node is resumed without a reason",
         "S64: Slurm wipes the reason, and refuses the whole update where there is nothing to resume",
         pattern(r"\bstate\s*=\s*[\"']?(resume|undrain)\b.*\breason\s*=", re.IGNORECASE),
@@ -586,6 +594,32 @@ def test_exceptions_are_still_needed() -> None:
 
 def test_the_rules_look_at_something() -> None:
     assert {path.split("/")[0] for path in files()} >= set(PRODUCT)
+
+
+def test_case_59_no_advice_says_to_set_a_node_down() -> None:
+    """The rule above passes over remarks; here prose counts too, since whoever reads it may do it."""
+    wrong = re.compile(r"\bstate\s*=\s*[\"'`]?down\b", re.IGNORECASE)
+    prose = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("*.md")] + [
+        path for path in files() if path.startswith((*PRODUCT, "docs/"))
+    ]
+    assert len(prose) > 100
+    found = [f"{path}: {line}" for path in prose for line in read(path).split("\n") if wrong.search(line)]
+    assert found == []
+    assert wrong.search("scontrol update nodename=n1 state=DOWN, then resume it")
+
+
+SCRIPTS = sorted(path for path in files() if re.match(r"roles/.*\.sh(\.j2)?$", path))
+
+
+@pytest.mark.parametrize("path", SCRIPTS)
+def test_case_99_each_script_that_is_installed_speaks_c(path: str) -> None:
+    """Before the first program is run: what programs print is the same under LANG=zh_CN.UTF-8, and LANGUAGE does not outdo it."""
+    lines = [line.strip() for line in without_remarks(path, read(path)).split("\n") if line.strip()]
+    settled = {"LC_ALL=C", "LANGUAGE="}
+    begun = [number for number, line in enumerate(lines) if line in settled]
+    assert len(begun) == 2
+    assert re.match(r"export (?=.*\bLC_ALL\b)(?=.*\bLANGUAGE\b)", lines[max(begun) + 1])
+    assert not [line for line in lines[: min(begun)] if "$(" in line or "`" in line]
 
 
 # --- units that are made, not written -----------------------------------------------------------

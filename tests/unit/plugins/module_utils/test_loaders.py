@@ -56,8 +56,8 @@ def test_output_is_bounded() -> None:
     assert done.rc == 4 and len(done.out) == 1000
 
 
-def test_environment_is_neutral(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Case 99, locale; and nothing of the caller changes what Slurm's commands print."""
+def test_case_99_the_environment_is_neutral(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the locale; and nothing of the caller changes what Slurm's commands print."""
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     monkeypatch.setenv("LANGUAGE", "zh_CN:de")
     monkeypatch.setenv("SQUEUE_FORMAT", "%i")

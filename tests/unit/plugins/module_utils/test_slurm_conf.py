@@ -301,7 +301,7 @@ def test_case_103_the_standard_on_the_legacy_file() -> None:
         (b"", "MailProg", b"MailProg=v\n"),
     ],
 )
-def test_where_a_new_key_goes(text: bytes, key: str, after: bytes) -> None:
+def test_case_103_where_a_new_key_goes(text: bytes, key: str, after: bytes) -> None:
     assert edit({MAIN: text, "/etc/slurm/x": HEAD}, [(key, "v")])[0][MAIN] == after
 
 
@@ -339,7 +339,7 @@ def test_what_cannot_be_written_is_refused() -> None:
         slurm_conf.plan(parse(HEAD), [("MailDomain", 'a "b')])
 
 
-def test_a_place_that_would_join_lines_is_refused() -> None:
+def test_case_103_a_place_that_would_join_lines_is_refused() -> None:
     """The last line ends in a backslash: whatever is put below it would become a part of it."""
     with pytest.raises(ValueError, match="MailProg would be None"):
         slurm_conf.plan(parse(b"KillWait=30 \\"), [("MailProg", "v")])

@@ -259,6 +259,33 @@ def test_slurmdbd_comes_after_its_database_and_is_never_cut_short(database: str 
     assert databases == ([after] if after else [])
 
 
+# What systemd itself allows: five starts in ten seconds (systemd.unit(5)).
+BURST, INTERVAL = 5, 10
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("name", "options"), [("slurmd", SLURMD), ("slurmctld", {"restart": "", "restart_sec": 10}), ("slurmdbd", OTHERS)])
+def test_case_26_a_first_start_that_fails_at_boot_is_tried_again(name: str, options: dict[str, t.Any], own: bool) -> None:
+    """User slurm comes from LDAP and is late: no order is needed, since each daemon is started again and no limit ends that."""
+    text = LEGACY.replace("slurmd -D --conf-server k8s-master-01:6817 $SLURMD_OPTIONS", name + " -D")
+    text = text.replace("Restart=on-failure\nRestartSec=5\n", "")
+    assert "Restart" not in text
+    says = settled(fact(text, own=own, name=name), name, options)[1]
+    assert says["Service", "Restart"][0] in ("always", "on-failure")
+    unlimited = says.get(("Service", "StartLimitInterval")) == ["0"]
+    assert unlimited or int(says["Service", "RestartSec"][0]) * BURST > INTERVAL
+
+
+@pytest.mark.parametrize("name", ["slurmd", "slurmctld", "slurmdbd"])
+def test_case_97_a_host_without_the_unit_is_a_sentence(name: str) -> None:
+    """Whatever the fact holds of a unit that is not there."""
+    for unit in (None, {}, systemd_unit.unit_fact({}, None, [], 0.0), systemd_unit.unit_fact({"LoadState": "not-found"}, None, [], 0.0)):
+        given = fact(LEGACY)
+        given["units"] = {name: unit} if unit is not None else {}
+        made = standard.unit_files(given, name, SLURMD)
+        assert made == {"files": [], "units": [], "problems": [f"{name}.service is not-found on this host"], "waits": False}
+
+
 def test_case_47_a_drop_in_that_would_end_jobs_is_told() -> None:
     """Another drop-in that comes after ours and says otherwise is a problem before anything is written."""
     drop_in = {"path": "/etc/systemd/system/slurmd.service.d/zz.conf", "text": "[Service]\nKillMode=control-group\nNice=3\n"}

@@ -85,6 +85,17 @@ def test_change_idempotent_check_and_check_after(run_module: Run, etc: pathlib.P
     assert tree(etc) == before, "no temporary file is left"
 
 
+def test_case_97_a_clean_host_in_check_mode(run_module: Run, etc: pathlib.Path, systemd: Systemd) -> None:
+    """No drop-in directory, no unit: what would change is told, nothing is made, started or left behind."""
+    drop_in = etc / "system" / "slurmd.service.d" / "hpcguard.conf"
+    wish = {"path": str(drop_in), "content": "[Service]\nRestart=always\n", "mode": "0644", "state": "present", **me()}
+    before = sorted(etc.rglob("*"))
+    told = run_module("host_files", check=True, files=[wish], host="n1")
+    assert told["changed"] and [one["thing"] for one in told["changes"]] == [f"file:{drop_in}"]
+    assert sorted(etc.rglob("*")) == before == []
+    assert systemd.calls == []
+
+
 def test_mode_alone_is_a_change(run_module: Run, etc: pathlib.Path) -> None:
     """A file with the right text and a wrong mode is put right and reported."""
     path = etc / "f"

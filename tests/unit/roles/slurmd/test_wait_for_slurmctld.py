@@ -137,7 +137,7 @@ def test_a_standby_is_not_ready(site: Site) -> None:
     assert "listens, but does not serve" in done.stderr
 
 
-def test_a_hung_controller_keeps_no_one_from_another(site: Site) -> None:
+def test_case_18_a_hung_controller_keeps_no_one_from_another(site: Site) -> None:
     with listening() as hung, listening() as well:
         site.mark(f"127.0.0.1:{well}", "serves")
         done, took = site.run(f"127.0.0.1:{hung}", f"127.0.0.1:{closed_port()}", f"127.0.0.1:{well}")
@@ -205,7 +205,7 @@ def test_wrong_arguments(site: Site, arguments: list[str]) -> None:
     assert site.asked() == []
 
 
-def test_the_port_is_6817_unless_said(site: Site) -> None:
+def test_case_18_the_port_is_6817_unless_said(site: Site) -> None:
     done, _took = site.run("c1.invalid", "[::1]:6899", "c2.invalid:6820", limit=1)
     for server in ("c1.invalid:6817", "[::1]:6899", "c2.invalid:6820"):
         assert server in done.stderr
