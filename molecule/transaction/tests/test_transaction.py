@@ -88,7 +88,7 @@ def test_check_mode_writes_nothing_and_predicts(memory: State) -> None:
     assert everything() == memory["legacy"]
 
 
-def test_a_slurmctld_that_does_not_come_up_brings_the_old_state_back(memory: State) -> None:
+def test_case_51_a_slurmctld_that_does_not_come_up_brings_the_old_state_back(memory: State) -> None:
     fake = f"{plugin_dir()}/{BROKEN_PLUGIN.replace('/', '_')}.so"
     cluster.run(cluster.CONTROLLER, "touch", fake)
     try:

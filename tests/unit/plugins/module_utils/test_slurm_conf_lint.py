@@ -270,6 +270,7 @@ def test_case_51_a_plugin_that_is_not_there() -> None:
     found = lint(HEAD + b"JobAcctGatherType=jobacct_gather/cgroupp\n")
     assert errors(found) == ["jobacct_gather/cgroupp: there is no such plugin on this host"]
     assert found[0]["remedy"] == "use jobacct_gather/cgroup or jobacct_gather/linux"
+    assert errors(lint(HEAD + b"JobAcctGatherType=cgroup\n")) == ["JobAcctGatherType: cgroup names no kind of plugin"]
 
 
 def test_case_53_a_plugin_of_an_older_release() -> None:

@@ -279,9 +279,11 @@ def test_case_26_a_first_start_that_fails_at_boot_is_tried_again(name: str, opti
 @pytest.mark.parametrize("name", ["slurmd", "slurmctld", "slurmdbd"])
 def test_case_97_a_host_without_the_unit_is_a_sentence(name: str) -> None:
     """Whatever the fact holds of a unit that is not there."""
-    for unit in (None, {}, systemd_unit.unit_fact({}, None, [], 0.0), systemd_unit.unit_fact({"LoadState": "not-found"}, None, [], 0.0)):
+    absent: list[dict[str, t.Any]] = [{}, {name: {}}]
+    absent += [{name: systemd_unit.unit_fact(show, None, [], 0.0)} for show in ({}, {"LoadState": "not-found"})]
+    for units in absent:
         given = fact(LEGACY)
-        given["units"] = {name: unit} if unit is not None else {}
+        given["units"] = units
         made = standard.unit_files(given, name, SLURMD)
         assert made == {"files": [], "units": [], "problems": [f"{name}.service is not-found on this host"], "waits": False}
 

@@ -121,6 +121,20 @@ def test_restored_byte_for_byte(run_module: Run, host: Host) -> None:
         assert not run_module("snapshot", check=check, state="restored", id=A, **host.common)["changed"]
 
 
+def test_case_15_a_way_back_takes_every_included_file(run_module: Run, host: Host) -> None:
+    """One that brought only slurm.conf back would not be the state from before."""
+    site = host.root / "site.conf"
+    site.write_text("MaxJobCount=1\n")
+    before = host.tree()
+    record = {**host.record, "conf": [str(host.conf), str(site)]}
+    run_module("snapshot", state="taken", id=A, **record)
+    host.deploy("one")
+    site.write_text("<<<<<<< HEAD\n")
+    run_module("snapshot", state="sealed", id=A, **host.common)
+    assert run_module("snapshot", state="restored", id=A, **host.common)["changed"]
+    assert host.tree() == before
+
+
 def test_stages(run_module: Run, host: Host) -> None:
     """slurm.conf first and alone; only the call without parts marks the rollout as taken back."""
     before = host.tree()
