@@ -37,7 +37,7 @@ class ActionModule(ActionBase):
         listed = {host: hostvars[host]["hpcguard_snapshots"] for host in hosts}
         facts = {host: hostvars[host]["hpcguard_cluster"] for host in hosts}
         views = [fact["controller"] for fact in facts.values() if fact.get("controller")]
-        jobs = [job for view in views for job in view["jobs"]]
+        jobs = views[0]["jobs"] if views else []  # a backup controller tells of the same ones
 
         chosen = rollback_plan.target(listed, wanted)
         releases = {} if forced else {host: fact["slurm"]["release"] for host, fact in facts.items()}

@@ -282,6 +282,10 @@ def job_problems(changes, jobs, policy):
     names = ", ".join("%s (%s, %s, on %s)" % (job["id"], job["name"], job["user"], job["nodes"]) for job in running[:20])
     if len(running) > 20:
         names += " and %d more" % (len(running) - 20)
+    # where every node has a slurm.conf of its own, the same change stands in many files
+    folded = {}
+    for change in unsafe:
+        folded.setdefault((change["thing"], str(change["from"]), str(change["to"])), change)
     return [
         problem(
             change["host"],
@@ -291,7 +295,7 @@ def job_problems(changes, jobs, policy):
             "有作业正在运行",
             "jobs are running",
         )
-        for change in unsafe
+        for _key, change in sorted(folded.items())
     ]
 
 

@@ -70,8 +70,10 @@ def without_keys(changes, keys):
 def actions(changes, controllers, computes):
     """The daemons to act upon, per host.
 
+    A slurm.conf of a compute node's own concerns the slurmd there: a reconfigure, or, in a run without a controller, a restart.
+
     :param changes: changes of all hosts
-    :param controllers: hosts running slurmctld
+    :param controllers: hosts running slurmctld that take part in the rollout
     :param computes: hosts running slurmd that take part in the rollout
     :returns: {host: sorted list out of reconfigure, restart_slurmctld, restart_slurmd, restart_slurmdbd, without_steps}
     """
@@ -82,21 +84,25 @@ def actions(changes, controllers, computes):
 
     for change in changes:
         kind = change["class"]
+        own = is_conf_change(change) and change["host"] not in controllers
         if kind == "restart_slurmdbd":
             add(change["host"], "restart_slurmdbd")
-        elif kind == "restart_slurmctld":
+        elif kind == "restart_slurmctld" and not own:
             add_all(add, controllers if is_conf_change(change) else [change["host"]], "restart_slurmctld")
         elif kind == "restart_slurmd" and not is_conf_change(change):
             add(change["host"], "restart_slurmd")
         elif kind in ("restart_slurmd", "restart_without_steps"):
-            add_all(add, controllers, "restart_slurmctld")
-            add_all(add, computes, "restart_slurmd")
+            if not own:
+                add_all(add, controllers, "restart_slurmctld")
+            add_all(add, [change["host"]] if own else computes, "restart_slurmd")
             if kind == "restart_without_steps":
                 add_all(add, controllers, "without_steps")
         if is_conf_change(change):
             # Configless nodes get the new file by it: slurmctld hands its file out at a reconfigure,
             # not when it starts (facts S41).
             add_all(add, controllers, "reconfigure")
+            if not controllers:
+                add(change["host"], "restart_slurmd")
     return {host: sorted(names) for host, names in wanted.items()}
 
 

@@ -104,6 +104,8 @@ def test_running_jobs_are_named_with_the_setting_that_is_unsafe() -> None:
     (found,) = preflight.job_problems([change], [job], "refuse")
     assert "JobAcctGatherType" in found["cause"]
     assert "42 (md, ann, on n[1-3])" in found["cause"]
+    # once, however many hosts have a slurm.conf of their own
+    assert preflight.job_problems([change, {**change, "host": "n1"}, {**change, "host": "n2"}], [job], "refuse") == [found]
     assert preflight.job_problems([change], [job], "defer") == []
     assert preflight.job_problems([change], [], "refuse") == []
 

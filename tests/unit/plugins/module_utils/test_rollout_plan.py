@@ -32,6 +32,34 @@ def test_what_is_unsafe_under_steps_restarts_both_daemons_and_hands_the_file_out
     }
 
 
+def on(host: str, one: Change) -> Change:
+    return dict(one, host=host)
+
+
+def test_the_same_change_in_the_file_of_every_host_acts_as_one() -> None:
+    """Without configless every node has a slurm.conf, and one reconfigure makes all of them read it."""
+    hosts = ["c1", "b1", *NODES]
+    assert rollout_plan.actions([on(host, RETURN) for host in hosts], ["c1", "b1"], NODES) == {"c1": ["reconfigure"], "b1": ["reconfigure"]}
+    both = rollout_plan.actions([on(host, GATHER) for host in hosts], ["c1", "b1"], NODES)
+    assert both == {
+        **{host: ["reconfigure", "restart_slurmctld", "without_steps"] for host in ("c1", "b1")},
+        **{host: ["restart_slurmd"] for host in NODES},
+    }
+
+
+def test_a_node_with_an_old_file_of_its_own_costs_the_others_nothing() -> None:
+    """It was left out of an earlier run: only its slurmd has something to take in."""
+    assert rollout_plan.actions([on("n2", RETURN)], CTL, NODES) == {"c1": ["reconfigure"]}
+    assert rollout_plan.actions([on("n2", GATHER)], CTL, NODES) == {"c1": ["reconfigure", "without_steps"], "n2": ["restart_slurmd"]}
+    key = change("slurm.conf:SlurmctldPort", "restart_slurmctld", "n2")
+    assert rollout_plan.actions([key], CTL, NODES) == {"c1": ["reconfigure"]}
+
+
+def test_without_a_controller_in_the_run_a_restart_makes_slurmd_read_its_own_file() -> None:
+    """Nobody of the run can tell slurmctld to reconfigure, and the node would go on with the old values."""
+    assert rollout_plan.actions([on("n2", RETURN), on("n2", GATHER)], [], ["n2"]) == {"n2": ["restart_slurmd"]}
+
+
 def test_a_unit_restarts_its_own_host_only() -> None:
     assert rollout_plan.actions([UNIT], CTL, NODES) == {"n1": ["restart_slurmd"]}
 

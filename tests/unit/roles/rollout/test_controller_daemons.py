@@ -51,7 +51,7 @@ def bring(play: Play, tmp_path: pathlib.Path) -> Bring:
         asked = tmp_path / "asked"
         asked.write_text("")
         hosts = [f'{host} ansible_connection=local asked_for="{words}"' for host, words in actions.items()]
-        inventory = "\n".join([*hosts, "[slurm_controller]", "ctl", ""])
+        inventory = "\n".join([*hosts, "[slurm_controller]", "ctl", *(["backup"] if "backup" in actions else []), ""])
         said = play(PLAYBOOK, inventory, {"daemon": DAEMON}, ASKED=str(asked), SILENT=silent)
         return asked.read_text().splitlines(), said
 
@@ -76,3 +76,18 @@ def test_case_49_slurmctld_is_not_touched_while_its_slurmdbd_is_silent(bring: Br
     assert "KEPT was not ready within 1 seconds" in said
     if "db" in hosts:
         assert "KEPT slurmctld was not touched, since slurmdbd did not come back on db" in said
+
+
+TWO_CONTROLLERS = dict.fromkeys(("ctl", "backup"), "restart_slurmctld,reconfigure")
+
+
+def test_both_controllers_are_restarted_and_one_reconfigures(bring: Bring) -> None:
+    """A standby takes no such request, and it reads its file when it takes over (backup.c run_backup())."""
+    assert bring(**TWO_CONTROLLERS)[0] == ["restart slurmctld", "restart slurmctld", "reconfigure slurmctld"]
+
+
+def test_the_backup_controller_is_left_alone_while_the_primary_is_silent(bring: Bring) -> None:
+    """It works with what it has, and restarted into the same trouble the cluster would have none."""
+    asked, said = bring(silent="slurmctld", **TWO_CONTROLLERS)
+    assert asked == ["restart slurmctld"]
+    assert "KEPT slurmctld was not touched, since it did not come back on ctl" in said

@@ -11,9 +11,13 @@ ctl mode=local
 configless mode=configless
 file mode=local
 login mode=none
+database mode=local
 
 [slurm_controller]
 ctl
+
+[slurm_dbd]
+database
 
 [slurm_compute]
 configless
@@ -35,11 +39,15 @@ PLAYBOOK = f"""
 
 
 def test_case_24_and_case_30_no_host_gets_what_is_not_its_own(play: Play) -> None:
-    """A configless node never gets a slurm.conf, and a login node, in none of the groups, neither that nor a slurmd."""
+    """A configless node never gets a slurm.conf, a login node, in none of the groups, neither that nor a slurmd.
+
+    A host of slurmdbd alone keeps the slurm.conf that its client commands read.
+    """
     said = re.findall(r"ROLES (\w+): ([a-z_ ]*)\.", play(PLAYBOOK, INVENTORY))
     assert {host: roles.split() for host, roles in said} == {
         "ctl": ["slurmctld", "slurm_conf", "patrol"],
         "configless": ["health_check", "slurmd"],
         "file": ["health_check", "slurmd", "slurm_conf"],
         "login": [],
+        "database": ["slurmdbd"],
     }
