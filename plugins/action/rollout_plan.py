@@ -15,6 +15,7 @@ import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.hpcguard.slurm.plugins.filter import rollout
 from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollout_plan, scontrol_text
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text, describe
 
@@ -109,7 +110,7 @@ class ActionModule(ActionBase):
             display.display("  " + clean_text(line))
         for found in problems:
             if found["severity"] == "warning":
-                display.warning(clean_text(f"{found['host']}: {found['cause']}"))
+                display.warning(clean_text(f"{found['host']}: {found['cause']}; remedy: {found['remedy']}"))
 
     @staticmethod
     def _controller_view(hostvars: Vars, controllers: list[str]) -> Vars | None:
@@ -173,6 +174,23 @@ class ActionModule(ActionBase):
                         else "tags are names of roles: health_check, slurm_conf, slurmd, slurmctld, slurmdbd, patrol",
                         "未知标签",
                         "unknown tag",
+                    )
+                )
+        # what these raise in the middle of the run would leave it there
+        for name, check in (
+            ("deploy_batches", rollout.rollout_batches),
+            ("deploy_max_failures", lambda value: rollout.allowed_failures(value, 1)),
+        ):
+            try:
+                check(self._templar.template(task_vars[name]) if name in task_vars else 1)
+            except (ValueError, TypeError, yaml.YAMLError) as error:
+                found.append(
+                    preflight.problem(
+                        "variables",
+                        f"{name} is {task_vars[name]!r}: {error}",
+                        "use numbers and percentages: [1, 10%, 50%, 100%]" if name == "deploy_batches" else "use a number or a percentage",
+                        "变量取值无效",
+                        "bad value",
                     )
                 )
         if policy not in rollout_plan.RUNNING_JOBS_CHOICES:

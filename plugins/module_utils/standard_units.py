@@ -101,7 +101,7 @@ def slurmd(options, fact):
 def slurmctld(options, fact):
     """Settings of slurmctld.service."""
     order = ["munge.service", "network-online.target"]
-    if _is_here(fact, "slurmdbd"):
+    if _is_here(fact, "slurmdbd") and _is_used(fact, "slurmdbd"):
         order.append("slurmdbd.service")
     loaded = (fact.get("controller") or {}).get("config", {})
     controllers = [key for key in loaded if key.startswith("SlurmctldHost")] or fact["conf"]["servers"]
@@ -137,6 +137,11 @@ STANDARD = {"slurmd": slurmd, "slurmctld": slurmctld, "slurmdbd": slurmdbd}
 def _is_here(fact, unit):
     known = fact["units"].get(unit) or fact["units"].get(unit.replace(".service", "")) or {}
     return known.get("load_state") == "loaded"
+
+
+def _is_used(fact, unit):
+    """False for a unit that a package brought and nobody uses: Wants= would start it all the same."""
+    return bool(fact["units"][unit].get("main_pid")) or not _is_disabled(fact, unit)
 
 
 def _is_disabled(fact, unit):

@@ -226,8 +226,19 @@ CTLD = LEGACY.replace("slurmd -D --conf-server k8s-master-01:6817 $SLURMD_OPTION
 LOADED = {"load_state": "loaded"}
 
 
+UNUSED = {**LOADED, "unit_file_state": "disabled", "main_pid": 0}
+
+
 @pytest.mark.parametrize(
-    ("here", "ordered"), [({}, False), ({"slurmdbd": {"load_state": "not-found"}}, False), ({"slurmdbd": LOADED}, True)]
+    ("here", "ordered"),
+    [
+        ({}, False),
+        ({"slurmdbd": {"load_state": "not-found"}}, False),
+        ({"slurmdbd": LOADED}, True),
+        # brought by a package and used by nobody: slurmdbd is elsewhere, or there is none
+        ({"slurmdbd": UNUSED}, False),
+        ({"slurmdbd": {**UNUSED, "main_pid": 7}}, True),
+    ],
 )
 def test_slurmctld_waits_for_slurmdbd_where_it_is_on_this_host(here: dict[str, t.Any], ordered: bool) -> None:
     """S33, S34: After= and Wants=, never Requires=, and not for a unit that is elsewhere."""
