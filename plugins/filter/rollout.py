@@ -8,7 +8,28 @@ from __future__ import annotations
 import typing as t
 from collections.abc import Iterable, Mapping
 
+import yaml
+
 PHASES = ("snapshot", "stage", "controller", "compute", "patrol", "prove")
+
+
+def rollout_batches(value: t.Any) -> list[int | str]:
+    """``serial`` for the compute nodes: numbers and percentages, also when ``-e`` gave them as text.
+
+    :raises ValueError: for anything that Ansible would stumble over in the middle of the run
+    """
+    if isinstance(value, str):
+        value = yaml.safe_load(value)
+    batches = []
+    for one in value if isinstance(value, list) else [value]:
+        text = str(one).strip()
+        number = text[:-1] if text.endswith("%") else text
+        if isinstance(one, bool) or not number.isdigit() or int(number) < 1:
+            raise ValueError(f"{one!r} is neither a number of nodes nor a percentage")
+        batches.append(text if text.endswith("%") else int(text))
+    if not batches:
+        raise ValueError("no batch at all")
+    return batches
 
 
 def allowed_failures(limit: int | str, nodes: int) -> int:
@@ -219,6 +240,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
         return {
+            "rollout_batches": rollout_batches,
             "rollout_tagged": rollout_tagged,
             "rollout_disproved": rollout_disproved,
             "rollout_trouble": rollout_trouble,

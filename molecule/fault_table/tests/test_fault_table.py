@@ -21,6 +21,8 @@ WAIT_SCRIPT = "/usr/local/bin/wait-for-slurmctld.sh"
 VICTIM = "k8s-node-02"
 DEFER = ("-e", "slurm_running_jobs=defer")
 NEW = "ReturnToService=2"
+# Under running jobs nothing of the standard restarts slurmctld; this does.
+RESTART = ("-e", '{"slurm_conf_settings": {"MaxJobCount": 20000}}')
 TABLE = cluster.ROOT / cluster.REPORTS / "fault-table.json"
 
 State = dict[str, t.Any]
@@ -69,7 +71,8 @@ ANEW = "every file, setting and daemon as before it began, so the next run begin
 
 def in_service() -> None:
     for name in COMPUTES:
-        cluster.wait_for(lambda node=name: cluster.in_service(node), 60, f"{name} in service")
+        # slurmctld asks a node that was cut off again after SlurmdTimeout / 3
+        cluster.wait_for(lambda node=name: cluster.in_service(node), 150, f"{name} in service")
     for host, units in cluster.DAEMONS.items():
         for unit in units:
             cluster.wait_for(
@@ -249,7 +252,7 @@ while True:
         was = now
 """
     with while_new(CONTROLLER, program):
-        output = cluster.refuse("deploy", *DEFER, "-e", "deploy_ready_timeout=30")
+        output = cluster.refuse("deploy", *DEFER, *RESTART, "-e", "deploy_ready_timeout=30")
     assert "slurmctld" in last_cause(output)
     row.is_old()
     row.ended("slurmctld is killed 2 s after each start", "entirely old", last_cause(output), ANEW)
@@ -273,7 +276,7 @@ while True:
     holder.close()
 """
     with while_new(CONTROLLER, program):
-        output = cluster.refuse("deploy", *DEFER, "-e", "deploy_ready_timeout=30")
+        output = cluster.refuse("deploy", *DEFER, *RESTART, "-e", "deploy_ready_timeout=30")
     assert "slurmctld" in last_cause(output)
     row.is_old()
     row.ended("another process takes port 6817 while slurmctld restarts", "entirely old", last_cause(output), ANEW)
@@ -368,7 +371,7 @@ KILLED_AT = [
 
 @pytest.mark.parametrize(("number", "text"), list(enumerate(KILLED_AT, 1)))
 def test_the_run_is_killed(row: Row, number: int, text: str) -> None:
-    run = cluster.Running("deploy", *DEFER)
+    run = cluster.Running("deploy", *DEFER, *RESTART)
     # plan and run apply the same roles: the second time counts
     begin = "PLAY [Stage scripts and units" if "slurmd : Bring the unit" in text else text
     run.reaches(begin)
@@ -418,7 +421,7 @@ def patrol_keeps_off(lock: str) -> None:
 def test_a_damaged_snapshot(row: Row) -> None:
     cluster.succeed("deploy", *DEFER)
     standard = {host: cluster.files(host) for host in HOSTS}
-    place = cluster.out(VICTIM, "bash", "-c", "ls -d /var/lib/hpcguard/snapshots/*/files/0000 | tail -n 1")
+    place = cluster.out(VICTIM, "bash", "-c", "ls -d /var/lib/hpcguard/snapshots/*/files/* | tail -n 1")
     content = cluster.run(VICTIM, "base64", place).stdout
     cluster.run(VICTIM, "truncate", "-s", "3", place)
     output = cluster.refuse("rollback")

@@ -61,6 +61,8 @@ def test_verify_fails_exactly_what_the_legacy_state_breaks(memory: State) -> Non
         pytest.param(
             ("-e", "slurm_runing_jobs=defer"), ["slurm_runing_jobs", "slurm_running_jobs"], id="a typing error in our longest prefix"
         ),
+        pytest.param(("-e", "deploy_batches=[few]"), ["deploy_batches", "few"], id="batches that would stop the run in the middle"),
+        pytest.param(("-e", "deploy_max_failures=some"), ["deploy_max_failures", "some"], id="a limit that is none"),
         pytest.param(("-e", "slurm_running_jobs=maybe"), ["slurm_running_jobs"], id="a policy that does not exist"),
     ],
 )

@@ -16,6 +16,7 @@ from ansible_collections.hpcguard.slurm.plugins.filter.rollout import (
     changed_since,
     node_names,
     not_done,
+    rollout_batches,
     rollout_disproved,
     rollout_left_behind,
     rollout_outcome,
@@ -66,6 +67,19 @@ def test_a_host_lost_in_the_present_play_counts_at_once() -> None:
 )
 def test_the_failure_limit_is_a_number_or_a_share_of_the_nodes(limit: int | str, nodes: int, allowed: int) -> None:
     assert allowed_failures(limit, nodes) == allowed
+
+
+@pytest.mark.parametrize(
+    ("given", "batches"), [([1, "10%"], [1, "10%"]), ("[3]", [3]), ("3", [3]), ("25%", ["25%"]), (5, [5]), (["2", " 50% "], [2, "50%"])]
+)
+def test_batches_may_come_from_the_command_line(given: t.Any, batches: list[t.Any]) -> None:
+    assert rollout_batches(given) == batches
+
+
+@pytest.mark.parametrize("given", [[], "", 0, "[a]", [0], ["-1"], "1,2", [True], {"a": 1}, ["10 %%"], None])
+def test_batches_that_ansible_would_stumble_over_are_refused(given: t.Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        rollout_batches(given)
 
 
 @pytest.mark.parametrize("phase", ["compute", "patrol", "prove", "finish"])
