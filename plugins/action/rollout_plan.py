@@ -82,16 +82,22 @@ class ActionModule(ActionBase):
         config = view["config"] if view else {}
         ready, late = preflight.ready_timeout(int(self._task.args["ready_timeout"]), config, changes, host_actions, jobs)
         problems.extend(late)
-        active = sorted({change["host"] for change in changes} | set(host_actions))
+        # also where nothing is left to do: an interrupted rollout is sealed there
+        interrupted_hosts = {host for host, fact in facts.items() if fact and fact.get("interrupted_since")}
+        active = sorted({change["host"] for change in changes} | set(host_actions) | interrupted_hosts)
 
         self._show(changes, host_actions, deferred, problems)
         errors = [found for found in problems if found["severity"] == "error"]
+        rollout_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
+        # a run that finishes interrupted ones goes back to before them
+        unfinished = [fact["interrupted_since"] for fact in facts.values() if fact and fact.get("interrupted_since")]
         result.update(
             changed=False,
+            back_to=min([*unfinished, rollout_id]),
             # no failure yet: the lock has to be given back first
             refused="refused, nothing was written:\n" + "\n".join(describe(errors)) if errors else "",
             ready_timeout=ready,
-            id=time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2),
+            id=rollout_id,
             plan=changes,
             actions=host_actions,
             active=active,

@@ -198,6 +198,11 @@ def interrupted_actions(manifests):
     return sorted(names)
 
 
+def interrupted_since(manifests):
+    """Id of the oldest rollout that was interrupted here, empty when none was."""
+    return min([one["id"] for one in manifests if one["state"] == "taken"] or [""])
+
+
 def deferred(manifests):
     """Keys of slurm.conf that the newest rollout that stands left for a later one."""
     sealed = [one for one in live(manifests) if one["state"] == "sealed"]

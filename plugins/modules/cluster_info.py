@@ -283,6 +283,7 @@ def main():
             "steps": len(loaders.slurmstepds()),
             "free_mb": free_megabytes(params["state_dir"]),
             "interrupted": snapshot_manifest.interrupted_actions(manifests),
+            "interrupted_since": snapshot_manifest.interrupted_since(manifests),
             "deferred": snapshot_manifest.deferred(manifests),
             "controller": view,
         },

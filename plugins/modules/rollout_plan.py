@@ -63,6 +63,10 @@ id:
   returned: always
   type: str
   sample: 20261130T120000Z-1a2b
+back_to:
+  description: The snapshot that a failure leads back to. Older than RV(id) where interrupted rollouts are finished.
+  returned: always
+  type: str
 plan:
   description: The changes of all hosts, without those that were deferred.
   returned: always

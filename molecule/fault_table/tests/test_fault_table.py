@@ -388,6 +388,21 @@ def test_the_run_is_killed(row: Row, number: int, text: str) -> None:
     row.ended(f"SIGKILL of the run at “{text.split('[', 1)[1].rstrip(']')}”", "found by the next run", "", then)
 
 
+def test_the_run_that_finishes_a_killed_one_fails(row: Row) -> None:
+    """It goes back to before the killed one."""
+    run = cluster.Running("deploy", *DEFER)
+    run.reaches("PLAY [Start the patrol")
+    run.kill()
+    cluster.run(VICTIM, "mkdir", "-p", "/run/hpcguard")
+    cluster.run(VICTIM, "tee", "/run/hpcguard/health_check.force", feed="disk\n")
+    try:
+        output = cluster.refuse("deploy", *DEFER)
+    finally:
+        cluster.run(VICTIM, "rm", "/run/hpcguard/health_check.force")
+    row.is_old()
+    row.ended("SIGKILL of the run, and the run that finishes it fails", "entirely old", last_cause(output), ANEW)
+
+
 def test_two_runs_at_once(row: Row) -> None:
     first = cluster.Running("deploy", *DEFER)
     first.reaches("PLAY [Take a snapshot")

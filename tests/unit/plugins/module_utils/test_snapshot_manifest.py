@@ -117,6 +117,8 @@ def test_interrupted_rollouts_stay_and_tell_what_they_meant() -> None:
     interrupted["meta"] = {"actions": ["restart_slurmd"]}
     others = [snapshot(str(number), {"/a": "x"}) for number in range(2, 6)]
     assert "1" not in manifest.prunable([interrupted, *others], 1)
+    assert manifest.interrupted_since([interrupted, *others]) == interrupted["id"]
+    assert manifest.interrupted_since(others) == ""
     assert manifest.interrupted_actions([interrupted, *others]) == ["restart_slurmd"]
 
 
