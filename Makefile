@@ -12,7 +12,7 @@ SCENARIOS := $(sort $(patsubst molecule/%/molecule.yml,molecule-%,$(wildcard mol
 LONG := molecule-fault_table molecule-releases
 # The cold start is mostly waiting, so it runs beside the last one.
 ORDERED := $(filter-out $(LONG) molecule-cold_start molecule-transaction,$(SCENARIOS)) 'molecule-cold_start&' molecule-transaction
-.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults bench clean
+.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults releases bench clean
 
 help:                   ## this text
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -59,6 +59,10 @@ $(SCENARIOS): molecule-%: setup
 faults: setup           ## everything that can break while a rollout runs; writes docs/fault-table.md
 	molecule test -s fault_table
 	tests/tools/fault-table reports/fault-table.json
+
+releases: setup         ## every release of Debian, both layouts, Python 2.7; writes the matrix of the READMEs
+	molecule test -s releases
+	tests/tools/matrix reports/matrix.json
 
 bench: setup            ## timings
 	python -m pytest tests/bench

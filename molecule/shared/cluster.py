@@ -12,6 +12,10 @@ import typing as t
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# What playbooks are run with.
+PLAYBOOK = ROOT / ".venv/bin/ansible-playbook"
+
+# Every lab has these; what its choices add, inventory() tells.
 CONTROLLER = "k8s-master-01"
 COMPUTES = ("k8s-node-01", "k8s-node-02", "k8s-node-03")
 HOSTS = (CONTROLLER, *COMPUTES)
@@ -31,6 +35,18 @@ def container(host: str) -> str:
     return f"lab{LAB}-{host}" if LAB else host
 
 
+def inventory() -> dict[str, t.Any]:
+    """The lab that stands, as Ansible is told of it."""
+    told: dict[str, t.Any] = json.loads(subprocess.run([ROOT / "lab/inventory.sh"], capture_output=True, text=True, check=True).stdout)
+    return told
+
+
+def python(host: str) -> str:
+    """The interpreter that Ansible uses on a host."""
+    path: str = inventory()["_meta"]["hostvars"][host]["ansible_python_interpreter"]
+    return path
+
+
 def run(host: str, *argv: str, check: bool = True, timeout: float = 120, feed: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a program in a container, without a shell."""
     command = ["podman", "exec", *(["-i"] if feed is not None else []), container(host), *argv]
@@ -47,7 +63,7 @@ def out(host: str, *argv: str, **options: t.Any) -> str:
 
 def command(name: str, *args: str) -> list[str]:
     """The command line of a playbook."""
-    return [str(ROOT / ".venv/bin/ansible-playbook"), f"playbooks/{name}.yml", "-e", f"verify_report_dir={REPORTS}", *args]
+    return [str(PLAYBOOK), f"playbooks/{name}.yml", "-e", f"verify_report_dir={REPORTS}", *args]
 
 
 def environment() -> dict[str, str]:
@@ -172,7 +188,7 @@ print(json.dumps(found))
 
 def files(host: str) -> dict[str, str]:
     """Everything under the watched directories: {path: mode, owner, checksum or target}."""
-    found: dict[str, str] = json.loads(out(host, "python3", "-", *WATCHED, feed=LIST_FILES))
+    found: dict[str, str] = json.loads(out(host, python(host), "-", *WATCHED, feed=LIST_FILES))
     return {path: told for path, told in found.items() if path not in IGNORED}
 
 
