@@ -154,7 +154,8 @@ class Findings:
         if key.lower() in self.asked:
             self.add(ident, severity, u"%s: %s" % (self.asked[key.lower()], cause), remedy)
         else:
-            self.add(ident, severity, cause, remedy, self.conf.occurrences(key)[-1])
+            lines = self.conf.occurrences(key)  # none where it is Slurm's default that matters
+            self.add(ident, severity, cause, remedy, lines[-1] if lines else None)
 
 
 def missing(path, host, exists):
