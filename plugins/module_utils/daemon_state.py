@@ -116,4 +116,4 @@ def excerpt(text, limit=20, width=300):
         line = re.sub(r"^slurm(?:ctld|dbd|d): ", "", clean_text(line, width).strip())
         if line and line not in lines:
             lines.append(line)
-    return [line for line in lines if _TROUBLE.search(line)][-limit:] or lines[-5:]
+    return [told for told in lines if _TROUBLE.search(told)][-limit:] or lines[-5:]

@@ -92,7 +92,7 @@ def folded(findings):
         if rest not in hosts:
             order.append((rest, one))
         hosts.setdefault(rest, []).append(one["host"])
-    return [dict(one, host=some(hosts[rest])) for rest, one in order]
+    return [dict(first, host=some(hosts[alike])) for alike, first in order]
 
 
 def some(names):

@@ -148,7 +148,7 @@ def _collect(child, deadline, max_bytes):
                 store[1] += len(chunk[:room])
         if ended and not ready:
             break
-    return [store[0] for store in order]
+    return [stream[0] for stream in order]
 
 
 def _kill_group(child):

@@ -154,8 +154,7 @@ class Findings:
         if key.lower() in self.asked:
             self.add(ident, severity, u"%s: %s" % (self.asked[key.lower()], cause), remedy)
         else:
-            lines = self.conf.occurrences(key)  # none where it is Slurm's default that matters
-            self.add(ident, severity, cause, remedy, lines[-1] if lines else None)
+            self.add(ident, severity, cause, remedy, self.conf.occurrences(key)[-1])
 
 
 def missing(path, host, exists):
@@ -638,7 +637,7 @@ def _overriding(conf, key, out):
     """Say which partitions have a value of their own."""
     own, default, total = [], False, 0
     for record in conf.occurrences("PartitionName"):
-        given = [key.lower() for key, _value in record.attributes()[0]]
+        given = [name.lower() for name, _value in record.attributes()[0]]
         has = default or "defmempercpu" in given or "defmempernode" in given
         if record.value.upper() == u"DEFAULT":
             default = has

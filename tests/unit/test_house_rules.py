@@ -183,6 +183,26 @@ def hidden_failures(path: str, text: str) -> Iterator[str]:
             yield f"{path}: {entry.get('name')}"
 
 
+def leaking_names(path: str, text: str) -> Iterator[str]:
+    """In Python 2 the variable of a list comprehension is one of the function: it overwrites a parameter of that name."""
+    if not path.startswith(("plugins/modules/", "plugins/module_utils/", "roles/")):
+        return
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        assigned = [
+            node for one in ast.walk(function) if isinstance(one, ast.Assign) for target in one.targets for node in ast.walk(target)
+        ]
+        kept = {one.arg for one in function.args.args} | {
+            one.id for one in assigned if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        for one in ast.walk(function):
+            if isinstance(one, ast.ListComp):
+                own = {node.id for part in one.generators for node in ast.walk(part.target) if isinstance(node, ast.Name)}
+                for name in sorted(own & kept):
+                    yield f"{path}:{one.lineno}: {name}"
+
+
 def waits_for_nothing(path: str, text: str) -> Iterator[str]:
     for task, action, value in tasks(text):
         name = action.rsplit(".", 1)[-1]
@@ -439,6 +459,21 @@ RULES = [
         good=(task("ansible.builtin.command: {argv: [squeue]}"),),
         places=TASKS,
         suffixes=(".yml",),
+    ),
+    Rule(
+        "a list comprehension takes no name that the function uses",
+        "Python 2.7 lets its variable out: what the function held under that name is gone",
+        leaking_names,
+        bad=(
+            (PROGRAM, "def f(key):\n    given = [key for key, value in pairs]\n    return key\n"),
+            (PROGRAM, "def f():\n    line = 1\n    return [line for line in lines]\n"),
+        ),
+        good=(
+            (PROGRAM, "def f(key):\n    given = [name for name, value in pairs]\n    return key\n"),
+            (PROGRAM, "def f(key):\n    return sorted(key for key in keys)\n"),
+            ("plugins/action/sample.py", "def f(key):\n    return [key for key in keys]\n"),
+        ),
+        suffixes=(".py",),
     ),
     Rule(
         "no Python goes through a shell",
