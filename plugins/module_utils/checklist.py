@@ -25,7 +25,7 @@ __metaclass__ = type
 
 import re
 
-from . import scontrol_text, systemd_unit
+from . import scontrol_text, systemd_unit, verify_evidence
 from .finding import checklist_item, clean_lines, clean_text, evidence, host_result, title
 
 TITLES = {
@@ -65,7 +65,6 @@ WORKING = ("IDLE", "MIXED", "ALLOCATED")
 UNWELL_FLAGS = ("DRAIN", "FAIL", "NOT_RESPONDING", "INVALID_REG", "REBOOT_ISSUED")
 POWER_FLAGS = ("POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP")
 
-_DATE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 PERIOD = re.compile(r"\bOnUnit(?:In)?[aA]ctiveU?Sec=([^;}]+)")
 _DEPLOY = "ansible-playbook playbooks/deploy.yml"
 
@@ -78,63 +77,6 @@ def judge(seen, wanted):
 def needs_probe(config, settings):
     """True when only a step of our own can prove item 12: the plugin is loaded, accounting goes to slurmdbd."""
     return not _differing(config, settings, ["JobAcctGatherType"]) and _accounting(config)
-
-
-def recorded_steps(text, since):
-    """Rows of ``sacct -n -P -o JobID,Start,State,MaxRSS`` that prove that memory is sampled.
-
-    A step counts when it began after ``since`` (same notation as sacct's) and has a peak above zero. The
-    extern step holds no task of the user.
-    """
-    rows = []
-    for line in text.splitlines():
-        fields = line.strip().split("|")
-        if len(fields) < 4 or "." not in fields[0] or fields[0].endswith(".extern"):
-            continue
-        number = re.match(r"^(\d+(?:\.\d+)?)", fields[3])
-        if fields[1] >= since and fields[1][:1].isdigit() and fields[2].startswith("COMPLETED") and number and float(number.group(1)) > 0:
-            rows.append({"step": fields[0], "max_rss": fields[3]})
-    return rows
-
-
-def heartbeat(text):
-    """The health check's ``key=value`` heartbeat as a dictionary; ``epoch`` is a number, 0 when unreadable."""
-    values = dict(line.split("=", 1) for line in (text or "").splitlines() if "=" in line)
-    epoch = values.get("epoch", "")
-    values["epoch"] = float(epoch) if re.match(r"^\d+(\.\d+)?$", epoch) else 0
-    return values
-
-
-def wait_call(show, path):
-    """How the wait script ended when slurmd started last: a call of ExecStartPre, None when the unit does not name it.
-
-    Its ``stop`` is empty after a later daemon-reload, which makes systemd forget.
-    """
-    calls = [call for call in systemd_unit.parse_exec(show.get("ExecStartPre", "")) if call["path"] == path]
-    return dict(calls[-1], stop=_date(calls[-1]["stop"])) if calls else None
-
-
-def _date(text):
-    """The local time in a time stamp of systemd, empty when there is none. Sorts by time on one host."""
-    match = _DATE.search(text)
-    return match.group(1) if match else ""
-
-
-def crash_refusal(show, comm):
-    """Why slurmd must not be killed on this host, empty when it may.
-
-    :param show: ``systemctl show`` of slurmd
-    :param comm: name of its main process
-    """
-    if show.get("ActiveState") != "active" or show.get("SubState") != "running" or show.get("MainPID", "0") == "0":
-        return "slurmd is %s/%s, not active/running" % (show.get("ActiveState", "unknown"), show.get("SubState", "unknown"))
-    if comm != "slurmd":
-        return "the main process %s of the unit is %s, not slurmd" % (show["MainPID"], comm or "gone")
-    if show.get("KillMode") != "process":
-        return "KillMode of slurmd is %s, so its death would take the jobs with it: it was not killed" % show.get("KillMode")
-    if show.get("Restart") not in ("always", "on-failure", "on-abnormal", "on-abort"):
-        return "Restart of slurmd is %s, so it would stay dead: it was not killed" % show.get("Restart", "unknown")
-    return ""
 
 
 # --- shared -------------------------------------------------------------------------------------
@@ -363,7 +305,7 @@ def _has_run(seen, wanted):
             return host_result("skip", "HealthCheckInterval is not wanted")
         if "reboot_only" in states:
             return host_result("skip", "HealthCheckNodeState=REBOOT_ONLY: it runs after a reboot only")
-        beat, path = heartbeat((ev["heartbeat"] or {}).get("text")), want["heartbeat"]
+        beat, path = verify_evidence.heartbeat((ev["heartbeat"] or {}).get("text")), want["heartbeat"]
         age = ev["now"] - beat["epoch"]
         remedy = "on the node: systemctl status slurmd munge; slurmctld starts the check, so see also: scontrol ping"
         if ev["heartbeat"] is None:
@@ -459,24 +401,6 @@ def _node_state(node, wanted):
 
 
 # --- 7: patrol timer ----------------------------------------------------------------------------
-
-def next_elapse(show, now, uptime, epoch_of):
-    """Seconds until a timer elapses next, None when it never will.
-
-    :param show: ``systemctl show`` of the timer
-    :param epoch_of: function from ``2026-12-01 10:00:00`` (local time of the host) to seconds since the epoch
-    """
-    left = []
-    monotonic = systemd_unit.parse_usec(show.get("NextElapseUSecMonotonic"))
-    if monotonic:
-        left.append(monotonic / 1e6 - uptime)
-    realtime = show.get("NextElapseUSecRealtime", "")
-    if _date(realtime):
-        left.append(epoch_of(_date(realtime)) - now)
-    elif systemd_unit.parse_usec(realtime):  # systemd 219 prints it as a span since 1970
-        left.append(systemd_unit.parse_usec(realtime) / 1e6 - now)
-    return min(left) if left else None
-
 
 def _patrol_timer(seen, wanted):
     return _each(seen["controller"], _timer, wanted)
@@ -611,7 +535,7 @@ def _waited(seen, wanted):
 
 def _wait_script_ran(ev, wanted, host):
     show, path, asked_for = ev["slurmd"], wanted["wait_script"], str(wanted["wait"]).lower()
-    call, line, done = wait_call(show, path), ev["journal"].get("ready"), ev.get("wait_run")
+    call, line, done = verify_evidence.wait_call(show, path), ev["journal"].get("ready"), ev.get("wait_run")
     if call is None and (asked_for in ("false", "no") or (asked_for == "auto" and list(ev["release"]) >= SLURMD_WAITS)):
         return host_result("skip", "slurmd %s waits for slurmctld by itself" % ".".join("%02d" % part for part in ev["release"]))
     if call is None:
@@ -625,7 +549,7 @@ def _wait_script_ran(ev, wanted, host):
     strays, seen_strays, _things = _strays(ev, "slurmd", others)
     if strays:  # how it ended says nothing of a script that is another
         return host_result("fail", "; ".join(strays), shown + seen_strays, _put_back([path]))
-    start = _date(show.get("ExecMainStartTimestamp", ""))
+    start = verify_evidence.date_of(show.get("ExecMainStartTimestamp", ""))
     if not start:
         return host_result("fail", "slurmd does not run", shown, "systemctl start slurmd; journalctl -u slurmd")
     if call["stop"]:

@@ -16,7 +16,7 @@ import shutil
 import stat
 import tempfile
 
-from . import loaders, slurm_conf, slurm_conf_lint, slurm_layout
+from . import loaders, slurm_conf, slurm_conf_lint, slurm_conf_together, slurm_layout
 
 PROOF_TIMEOUT = 30
 VERSION_TIMEOUT = 20
@@ -53,7 +53,7 @@ def look(name, conf, plugin_dir, controller):
     plugins = {one.decode("latin-1") for path in plugin_dirs for one in os.listdir(path)} if plugin_dirs else None
     present = [path for path in conf.paths if os.path.exists(slurm_conf.to_bytes(path))]
     modes = {path: stat.S_IMODE(os.stat(slurm_conf.to_bytes(path)).st_mode) for path in present}
-    log_dir = slurm_conf_lint.job_completion_dir(conf)
+    log_dir = slurm_conf_together.job_completion_dir(conf)
     absent = [log_dir] if controller and not os.path.isdir(slurm_conf.to_bytes(log_dir)) else []
     state_dir = _state_dir(slurm_conf.to_bytes(slurm_conf_lint.state_location(conf))) if controller else None
     return slurm_conf_lint.Host(name, plugins, state_dir, modes, absent)

@@ -15,8 +15,9 @@ __metaclass__ = type
 
 import re
 
-from . import finding, slurm_conf
+from . import finding, slurm_conf, slurm_conf_together
 from . import slurm_conf_keys as keys
+from .slurm_conf_values import PLUGINS, meaning_problem, value_problem
 
 TITLES = {
     "conf_missing": (u"找不到 slurm.conf", "no such slurm.conf"),
@@ -38,67 +39,14 @@ TITLES = {
 }
 
 
-class PluginKey:
-    """A key that names plugins: their type, whether it takes a list, and whether the name alone is understood too."""
-
-    def __init__(self, type_name, is_list=False, full_name_only=True):
-        self.type = type_name
-        self.is_list = is_list
-        self.full_name_only = full_name_only
-
-
-PLUGINS = {
-    "AccountingStorageType": PluginKey("accounting_storage"),
-    "AcctGatherEnergyType": PluginKey("acct_gather_energy", is_list=True, full_name_only=False),
-    "AcctGatherFilesystemType": PluginKey("acct_gather_filesystem"),
-    "AcctGatherInterconnectType": PluginKey("acct_gather_interconnect", is_list=True, full_name_only=False),
-    "AcctGatherProfileType": PluginKey("acct_gather_profile"),
-    "AuthAltTypes": PluginKey("auth", is_list=True),
-    "AuthType": PluginKey("auth"),
-    "BurstBufferType": PluginKey("burst_buffer"),
-    "CliFilterPlugins": PluginKey("cli_filter", is_list=True, full_name_only=False),
-    "CredType": PluginKey("cred"),
-    "JobAcctGatherType": PluginKey("jobacct_gather"),
-    "JobCompType": PluginKey("jobcomp"),
-    "JobSubmitPlugins": PluginKey("job_submit", is_list=True, full_name_only=False),
-    "MCSPlugin": PluginKey("mcs"),
-    "MpiDefault": PluginKey("mpi", full_name_only=False),
-    "PreemptType": PluginKey("preempt"),
-    "PrEpPlugins": PluginKey("prep", is_list=True, full_name_only=False),
-    "PriorityType": PluginKey("priority"),
-    "ProctrackType": PluginKey("proctrack"),
-    "SchedulerType": PluginKey("sched"),
-    "SelectType": PluginKey("select"),
-    "SwitchType": PluginKey("switch"),
-    "TaskPlugin": PluginKey("task", is_list=True, full_name_only=False),
-    "TopologyPlugin": PluginKey("topology"),
-}
-# Keys that have no effect beside another: {the one: the one that counts}.
-EXCLUSIVE = {
-    "BackupAddr": "SlurmctldHost",
-    "BackupController": "SlurmctldHost",
-    "ControlAddr": "SlurmctldHost",
-    "ControlMachine": "SlurmctldHost",
-    "DefMemPerCPU": "DefMemPerNode",
-    "MaxMemPerCPU": "MaxMemPerNode",
-}
 EXCLUSIVE_ON_PARTITIONS = {
     "DefMemPerCPU": "DefMemPerNode",
     "DenyAccounts": "AllowAccounts",
     "DenyQos": "AllowQos",
     "MaxMemPerCPU": "MaxMemPerNode",
 }
-# What counts where slurm.conf says nothing.
-DEFAULTS = {"HealthCheckTimeout": 60, "MessageTimeout": 10, "MinJobAge": 300, "SlurmdTimeout": 300, "UnkillableStepTimeout": 60}
-NODE_STATES = (
-    ((20, 11), ("ALLOC", "ANY", "CYCLE", "IDLE", "MIXED")),
-    ((23, 2), ("NONDRAINED_IDLE",)),
-    ((25, 11), ("START_ONLY",)),
-    ((26, 5), ("REBOOT_ONLY",)),
-)
 # Words that stand for no plugin at all.
 NO_PLUGIN = (u"none", u"openmpi")
-LONELY_STATES = ("START_ONLY", "REBOOT_ONLY")
 VOLATILE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/run")
 RECORDED_BY_DBD = (
     "leave JobCompType alone: AccountingStorageType=accounting_storage/slurmdbd records every job's end; "
@@ -284,67 +232,6 @@ def _expected(key, kind):
     return "a number" if kind in keys.NUMBERS else "text"
 
 
-def value_problem(key, value, kind):
-    """Why Slurm would refuse a value of this kind: (cause, remedy), None when it takes it."""
-    shown = slurm_conf.masked_value(key, value)
-    if kind in keys.NUMBERS and slurm_conf.number(value, kind) is None:
-        # the largest of 64 bits says nothing to anybody
-        limit = u"whole number" if kind == "uint64" else u"number from 0 to %d" % keys.NUMBERS[kind]
-        return u"%s is no %s" % (shown, limit), _as_number(key, value)
-    if kind == "boolean" and slurm_conf.boolean(value) is None:
-        return u"%s is neither yes nor no" % shown, "write yes or no"
-    if PLUGINS.get(key) and PLUGINS[key].full_name_only and u"/" not in value and value.lower() != u"none":
-        return u"%s names no kind of plugin" % shown, u"write %s/%s" % (PLUGINS[key].type, shown)
-    return None
-
-
-def meaning_problem(key, value, release):
-    """Why Slurm would take a value, but not as it is meant: (cause, remedy), None when all is well."""
-    shown = slurm_conf.readable(value)
-    if key == "ReturnToService" and slurm_conf.number(value, "uint16") > 2:
-        return u"%s has no meaning" % shown, "write 0, 1 or 2"
-    if key == "HealthCheckProgram" and not value.startswith(u"/"):
-        return u"%s is no absolute path" % shown, "write the program's whole path, without arguments"
-    if key == "HealthCheckNodeState":
-        return _node_state_problem(value, release)
-    return None
-
-
-def _as_number(key, value):
-    """What a value with a unit would be without."""
-    match = re.match(u"([0-9]+)[ ]*([A-Za-z]+)\\Z", value)
-    if not match:
-        return "write a plain number"
-    amount, unit = int(match.group(1)), match.group(2).lower()
-    if key in keys.MEGABYTES:
-        factors = {u"m": 1, u"mb": 1, u"mib": 1, u"g": 1024, u"gb": 1024, u"gib": 1024, u"t": 1048576, u"tb": 1048576}
-        if unit in factors:
-            return "it counts in megabytes: write %d" % (amount * factors[unit])
-    factors = {u"s": 1, u"sec": 1, u"m": 60, u"min": 60, u"h": 3600, u"d": 86400}
-    if unit in factors and re.search(u"Timeout|Interval|Wait|Limit|Freq|Age", key):
-        seconds = amount * factors[unit]
-        if key in keys.MINUTES:
-            return "it counts in minutes: write %d" % (seconds // 60)
-        return "it counts in seconds: write %d" % seconds
-    return "write a plain number, without a unit"
-
-
-def known_states(release):
-    """The words of HealthCheckNodeState; Slurm ignores others, and without any takes ANY."""
-    return [state for start, states in NODE_STATES if release >= start for state in states]
-
-
-def _node_state_problem(value, release):
-    known = known_states(release)
-    given = [word.upper() for word in value.split(u",") if word]
-    unknown = [word for word in given if word not in known]
-    if unknown:
-        cause = u"Slurm %d.%02d ignores %s" % (release[0], release[1], slurm_conf.readable(u", ".join(unknown)))
-        return cause, "use %s" % ", ".join(known)
-    lonely = [word for word in given if word in LONELY_STATES and len(given) > 1]
-    return (u"%s does not go with other words" % lonely[0], "use it alone") if lonely else None
-
-
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
@@ -366,12 +253,7 @@ def lint(conf, host, asked=None):
             out.add("conf_value", "error", "%s is not set; Slurm does not start without it" % key, "set it", path=conf.path)
     _duplicates(conf, out)
     _plugins(conf, host, out)
-    _exclusive(conf, out)
-    _health_check(conf, out)
-    _timeouts(conf, out)
-    _memory(conf, out)
-    _gathering(conf, out)
-    _accounting(conf, host, out)
+    slurm_conf_together.check(conf, host.absent_dirs, out)
     if host.state_dir is not None:
         _state_dir(conf, host.state_dir, out)
     for path in conf.paths:
@@ -532,163 +414,9 @@ def _plugin_remedy(key, name, plugins):
     return "use %s" % " or ".join("%s/%s" % (PLUGINS[key].type, one) for one in there) if there else "install it, or use another"
 
 
-def _number_of(conf, key):
-    """The number in force, None when the key is not set, or to nothing that is one."""
-    value, kind = conf.value(key), keys.kind(key, conf.release)
-    return slurm_conf.number(value, kind) if value is not None and kind in keys.NUMBERS else None
-
-
-def _in_force(conf, key):
-    found = _number_of(conf, key)
-    return DEFAULTS[key] if found is None else found
-
-
-def _exclusive(conf, out):
-    for key in sorted(EXCLUSIVE):
-        winner = EXCLUSIVE[key]
-        if conf.value(key) is not None and conf.value(winner) is not None:
-            severity = "error" if key.lower() in out.asked else "warning"
-            remedy = "keep one of them" + (": set the other to null in slurm_conf_settings" if out.asked else "")
-            out.about("conf_conflict", severity, key, "%s is ignored because %s is set" % (key, winner), remedy)
-
-
-def _health_check(conf, out):
-    program, interval = conf.value("HealthCheckProgram"), _number_of(conf, "HealthCheckInterval")
-    state = (conf.value("HealthCheckNodeState") or u"ANY").upper()
-    at_start = state in LONELY_STATES and state in known_states(conf.release)
-    if program and not interval and not at_start:
-        out.about("conf_conflict", "error", "HealthCheckProgram",
-                  "with HealthCheckInterval 0 or unset the program never runs, not even when slurmd starts",
-                  "set HealthCheckInterval, for example to 300")
-    elif interval and not program:
-        out.about("conf_conflict", "warning", "HealthCheckInterval", "there is no HealthCheckProgram to run", "set HealthCheckProgram")
-    elif interval and conf.release >= (26, 5) and _in_force(conf, "HealthCheckTimeout") >= interval:
-        out.about("conf_conflict", "warning", "HealthCheckInterval",
-                  "the program may run for %d s (HealthCheckTimeout), which is not less than the interval of %d s"
-                  % (_in_force(conf, "HealthCheckTimeout"), interval), "a longer interval, or a shorter HealthCheckTimeout")
-
-
-def _timeouts(conf, out):
-    """Times that Slurm takes one by one, but that make no sense, or not together."""
-    message, node = _in_force(conf, "MessageTimeout"), _in_force(conf, "SlurmdTimeout")
-    if message > 100:
-        out.about("conf_value", "warning", "MessageTimeout", "MessageTimeout %d: whoever asks a dead host waits as long" % message,
-                  "100 or less")
-    if node == 0:
-        out.about("conf_value", "warning", "SlurmdTimeout",
-                  "with SlurmdTimeout 0 a node that stops answering is never set DOWN, and its jobs hang", "the default is 300")
-    elif node <= message:
-        out.about("conf_conflict", "warning", "SlurmdTimeout" if conf.value("SlurmdTimeout") else "MessageTimeout",
-                  "SlurmdTimeout %d is not more than MessageTimeout %d: one slow answer sets a node DOWN and ends its jobs"
-                  % (node, message), "a longer SlurmdTimeout; the default is 300")
-    # from 24.05 on the default grows with MessageTimeout
-    fixed = conf.value("UnkillableStepTimeout") is not None
-    if (fixed or conf.release < (24, 5)) and _in_force(conf, "UnkillableStepTimeout") < 5 * message:
-        out.about("conf_conflict", "warning", "UnkillableStepTimeout" if fixed else "MessageTimeout",
-                  "UnkillableStepTimeout %d is less than five times MessageTimeout %d: nodes may be drained with \"Kill task failed\""
-                  % (_in_force(conf, "UnkillableStepTimeout"), message), "UnkillableStepTimeout=%d" % (5 * message))
-    if _in_force(conf, "MinJobAge") < 2:
-        out.about("conf_value", "warning", "MinJobAge", "MinJobAge is at least 2; Slurm takes 2 instead", "write 2 or more")
-
-
-def _memory(conf, out):
-    """DefMemPerCPU: does it count, and can a job still start."""
-    key, amount = "DefMemPerCPU", _number_of(conf, "DefMemPerCPU")
-    if not amount or conf.value("DefMemPerNode") is not None:
-        return
-    if not memory_is_consumable(conf):
-        out.about("conf_conflict", "warning", key, "it reserves no memory for a job unless SelectTypeParameters has one of CR_..._Memory",
-                  "SelectTypeParameters=CR_Core_Memory")
-    nodes = list(_nodes(conf))
-    small = [name for name, memory in nodes if memory < amount]
-    if small and amount != keys.NUMBERS["uint64"]:
-        where = "every node" if len(small) == len(nodes) else slurm_conf.readable(u", ".join(small[:5]))
-        out.about("conf_conflict", "error" if len(small) == len(nodes) else "warning", key,
-                  u"%d is more than RealMemory of %s (1 where it is not set): "
-                  u"no job that leaves its memory open can run there" % (amount, where),
-                  "set RealMemory on the NodeName lines, or a smaller DefMemPerCPU")
-    _overriding(conf, key, out)
-
-
-def memory_is_consumable(conf):
-    """True when jobs get memory assigned."""
-    modern = conf.release >= (23, 11)
-    select = (conf.value("SelectType") or (u"select/cons_tres" if modern else u"select/linear")).lower()
-    parameters = conf.value("SelectTypeParameters")
-    if parameters is None:
-        return u"cons" in select and conf.release >= (21, 8)
-    return u"memory" in parameters.lower()
-
-
-def _nodes(conf):
-    """(name, RealMemory) of each NodeName line; what NodeName=DEFAULT says holds for the lines below it."""
-    default = 1
-    for line in conf.occurrences("NodeName"):
-        given = {key.lower(): value for key, value in line.attributes()[0]}
-        memory = slurm_conf.number(given["realmemory"], "uint64") if "realmemory" in given else None
-        memory = default if memory is None else memory
-        if line.value.upper() == u"DEFAULT":
-            default = memory
-        else:
-            yield line.value, memory
-
-
-def _overriding(conf, key, out):
-    """Say which partitions have a value of their own."""
-    own, default, total = [], False, 0
-    for record in conf.occurrences("PartitionName"):
-        given = [name.lower() for name, _value in record.attributes()[0]]
-        has = default or "defmempercpu" in given or "defmempernode" in given
-        if record.value.upper() == u"DEFAULT":
-            default = has
-            continue
-        total += 1
-        if has:
-            own.append(record.value)
-    if own:
-        which = "every partition" if len(own) == total else slurm_conf.readable(u"partition " + u", ".join(own))
-        out.about("conf_partition", "info", key, u"%s has a default for memory of its own, which counts instead" % which,
-                  "nothing, if that is meant")
-
-
-def job_completion_dir(conf):
-    """Where jobcomp/filetxt writes its file."""
-    return (conf.value("JobCompLoc") or u"/var/log/slurm_jobcomp.log").rpartition(u"/")[0] or u"/"
-
-
 def state_location(conf):
     """Where slurmctld keeps the queue."""
     return conf.value("StateSaveLocation") or u"/var/spool"
-
-
-def _gathering(conf, out):
-    """What JobAcctGatherType and its parameters need of other keys."""
-    gather = (conf.value("JobAcctGatherType") or u"none").lower()
-    proctrack, task = conf.value("ProctrackType") or u"proctrack/cgroup", conf.value("TaskPlugin") or u""
-    if gather == u"jobacct_gather/cgroup" and proctrack != u"proctrack/cgroup":
-        out.about("conf_conflict", "warning", "JobAcctGatherType",
-                  u"it needs the cgroups that proctrack/cgroup makes, but ProctrackType is %s" % slurm_conf.readable(proctrack),
-                  "ProctrackType=proctrack/cgroup")
-    key, parameters = "JobAcctGatherParams", (conf.value("JobAcctGatherParams") or u"").lower()
-    shared = [word for word in (u"usepss", u"noshared") if word in parameters]
-    if len(shared) > 1:
-        out.about("conf_conflict", "error", key, "UsePSS and NoShared exclude each other; no daemon starts with both", "keep one of them")
-    elif shared and u"linux" not in gather:
-        out.about("conf_conflict", "warning", key, "UsePSS and NoShared count for jobacct_gather/linux only", "take it out")
-    if u"overmemorykill" in parameters and u"cgroup" in task:
-        out.about("conf_conflict", "warning", key,
-                  "slurmd does not start with OverMemoryKill where task/cgroup limits memory (ConstrainRAMSpace in cgroup.conf)",
-                  "take OverMemoryKill out")
-
-
-def _accounting(conf, host, out):
-    completion, folder = conf.value("JobCompType") or u"none", job_completion_dir(conf)
-    if completion == u"jobcomp/filetxt" and folder in host.absent_dirs:
-        out.about("conf_value", "error", "JobCompType", u"there is no directory %s for its file; slurmctld would not start"
-                  % slurm_conf.readable(folder), "create it, owned by SlurmUser")
-    if u"slurmdbd" not in (conf.value("AccountingStorageType") or u"") and completion.endswith(u"none"):
-        out.add("conf_accounting", "warning", "neither AccountingStorageType nor JobCompType records that jobs end",
-                "set AccountingStorageType=accounting_storage/slurmdbd, or slurm_conf_jobcomp_file", path=conf.path)
 
 
 def _state_dir(conf, state, out):

@@ -97,7 +97,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, daemon_state, loaders, scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import daemon_state, loaders, scontrol_text, verify_evidence
 
 UNIT = "slurmd.service"
 PROPERTIES = ("ActiveState", "SubState", "MainPID", "KillMode", "Restart", "RestartUSec", "Result")
@@ -136,7 +136,7 @@ class CrashTest:
         """Why the test must not begin, empty when it may."""
         before = self.show()
         self.note("systemctl show slurmd", ", ".join("%s=%s" % (key, before.get(key, "")) for key in PROPERTIES))
-        refusal = checklist.crash_refusal(before, comm_of(before.get("MainPID", "0")))
+        refusal = verify_evidence.crash_refusal(before, comm_of(before.get("MainPID", "0")))
         if refusal:
             return refusal
         self.pid = int(before["MainPID"])

@@ -92,7 +92,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, loaders, scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text, verify_evidence
 
 JOB = "#!/bin/sh\nexec sleep 2\n"
 OPTIONS = (
@@ -148,7 +148,7 @@ class Probe:
         deadline = loaders.now() + seconds
         while True:
             done = self.ask("sacct", ["-n", "-P", "-j", self.job, "-o", "JobID,Start,State,MaxRSS"])
-            rows = checklist.recorded_steps(done.out, "")
+            rows = verify_evidence.recorded_steps(done.out, "")
             if rows or loaders.now() >= deadline:
                 return rows
             time.sleep(POLL)

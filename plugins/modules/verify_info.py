@@ -119,7 +119,14 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, loaders, scontrol_text, slurm_conf, slurm_layout
+from ansible_collections.hpcguard.slurm.plugins.module_utils import (
+    checklist,
+    loaders,
+    scontrol_text,
+    slurm_conf,
+    slurm_layout,
+    verify_evidence,
+)
 
 UNIT_PROPERTIES = (
     "LoadState", "UnitFileState", "ActiveState", "SubState", "Result", "MainPID", "Restart", "RestartUSec", "KillMode",
@@ -215,7 +222,7 @@ def look_at_heartbeat(params, started, conf):
     worth_it = interval and started and os.path.exists(params["script"])
     while True:
         text = loaders.read_text(path, 4096)
-        if not worth_it or checklist.heartbeat(text)["epoch"] >= since or time.time() >= due:
+        if not worth_it or verify_evidence.heartbeat(text)["epoch"] >= since or time.time() >= due:
             return None if text is None else {"text": text}
         time.sleep(0.5)
 
@@ -245,7 +252,7 @@ def look_at_node_conf(conf, release):
 
 def look_at_wait(path, slurmd):
     """Traces of the wait script's last run. Where neither systemd nor the journal has any, it is run now."""
-    call = checklist.wait_call(slurmd, path)
+    call = verify_evidence.wait_call(slurmd, path)
     if call is None:
         return {"ready": "", "run": None}
     line = journal_line("slurmd", epoch_of(slurmd.get("InactiveExitTimestamp", "")), checklist.CONTROLLER_READY)
@@ -340,7 +347,7 @@ class Controller:
             "slurmdbd": show("slurmdbd.service"),
             "timer": timer,
             "service": show("slurm-cluster-health.service"),
-            "next_elapse": checklist.next_elapse(timer, now, uptime, epoch_of),
+            "next_elapse": verify_evidence.next_elapse(timer, now, uptime, epoch_of),
             "accounting": self.accounting(config.get("ClusterName") or conf["values"].get("ClusterName", "")),
             "recorded": recorded,
             "needs_probe": probe and not recorded["rows"],
@@ -360,7 +367,7 @@ class Controller:
         since = max(epoch_of(slurmctld.get("ExecMainStartTimestamp", "")), time.time() - STEPS_SINCE)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
         done = self.ask("sacct", "-n", "-P", "-a", "-S", stamp, "-o", "JobID,Start,State,MaxRSS")
-        return {"since": stamp, "rc": done.rc, "rows": checklist.recorded_steps(done.out, stamp)[:3]}
+        return {"since": stamp, "rc": done.rc, "rows": verify_evidence.recorded_steps(done.out, stamp)[:3]}
 
 
 def main():

@@ -12,7 +12,7 @@ import itertools
 import re
 import typing as t
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, scontrol_text, slurm_conf_lint, slurm_layout, systemd_unit
+from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, scontrol_text, slurm_conf_values, slurm_layout, systemd_unit
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
 
 Vars = dict[str, t.Any]
@@ -371,7 +371,7 @@ def _conf(config: dict[str, str], standard: Vars, nodes: c.Sequence[dict[str, st
 def _own_program(live: dict[str, str], wanted: dict[str, str], conf: Conf) -> None:
     """A health check program of the site stays, together with when it runs, where it does run."""
     program, interval, states = (live.get(key, "") for key in ("healthcheckprogram", "healthcheckinterval", "healthchecknodestate"))
-    runs = interval not in ("", "0") or states.upper() in slurm_conf_lint.LONELY_STATES
+    runs = interval not in ("", "0") or states.upper() in slurm_conf_values.LONELY_STATES
     if not program or program == wanted.get("healthcheckprogram", program) or not runs:
         return
     why = "the site's own health check; without these three lines the standard's takes its place"

@@ -14,7 +14,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist, scontrol_text, verify_evidence
 
 FIXTURES = pathlib.Path(__file__).parents[3] / "fixtures" / "verify"
 DEPLOYED: dict[str, t.Any] = json.loads((FIXTURES / "deployed-22.05.json").read_text(encoding="utf-8"))
@@ -754,7 +754,7 @@ def test_steps_that_prove_the_sampling_of_memory() -> None:
         "9.0|2026-12-01T10:00:02|COMPLETED|1.50M",
         "garbage",
     ])  # fmt: skip
-    assert [row["step"] for row in checklist.recorded_steps(rows, "2026-12-01T10:00:00")] == ["5.batch", "9.0"]
+    assert [row["step"] for row in verify_evidence.recorded_steps(rows, "2026-12-01T10:00:00")] == ["5.batch", "9.0"]
 
 
 @pytest.mark.parametrize(
@@ -783,7 +783,7 @@ def test_when_a_probe_step_can_prove_anything(config: dict[str, str], needed: bo
 )
 def test_when_a_timer_elapses_next(show: dict[str, str], left: float | None) -> None:
     """Monotonic and calendar timers, in the notations of systemd 219 and newer."""
-    assert checklist.next_elapse(show, 1_000_000.0, 3000.0, lambda date: {"2026-12-01 10:00:00": 1_000_100.0}[date]) == left
+    assert verify_evidence.next_elapse(show, 1_000_000.0, 3000.0, lambda date: {"2026-12-01 10:00:00": 1_000_100.0}[date]) == left
 
 
 RUNNING = {"ActiveState": "active", "SubState": "running", "MainPID": "77", "KillMode": "process", "Restart": "always"}
@@ -807,5 +807,5 @@ RUNNING = {"ActiveState": "active", "SubState": "running", "MainPID": "77", "Kil
     ],
 )
 def test_when_slurmd_may_be_killed(change: dict[str, str], comm: str, words: str) -> None:
-    refusal = checklist.crash_refusal({**RUNNING, **change}, comm)
+    refusal = verify_evidence.crash_refusal({**RUNNING, **change}, comm)
     assert bool(refusal) is bool(words) and words in refusal
