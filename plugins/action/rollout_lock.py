@@ -21,16 +21,23 @@ Vars = dict[str, t.Any]
 
 def process(pid: int) -> str:
     """A process so that a later one with its number is not taken for it; empty when there is none."""
-    stat = Path(f"/proc/{pid}/stat")
-    if stat.exists():
-        return f"{pid} {stat.read_text(encoding='utf-8', errors='replace').rpartition(')')[2].split()[19]}"
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        if not Path("/proc/self").exists():  # not Linux: the number has to do
+            os.kill(pid, 0)
+            return str(pid)
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
         return ""
     except PermissionError:
-        pass
-    return "" if Path("/proc/self").exists() else str(pid)
+        return str(pid)
+    began = stat.rpartition(")")[2].split()[19]
+    return f"{pid} {began}"
+
+
+def has_ended(one: str) -> bool:
+    """True when there is no such process any more."""
+    number = one.split(" ", 1)[0]
+    return number.isdigit() and process(int(number)) != one
 
 
 def place() -> str:
@@ -62,13 +69,8 @@ class ActionModule(ActionBase):
         }
         arguments = {**self._task.args, "owner": owner}
         done: Vars = self._execute_module(module_args=arguments, task_vars=task_vars)
-        held_by = done.get("process") or {}
-        if done.get("held") is False and held_by.get("place") == owner["place"] and self._ended(held_by["process"]):
-            done = self._execute_module(module_args={**arguments, "gone": [held_by["process"]]}, task_vars=task_vars)
+        holder = done.get("holder") or {}
+        if done.get("held") is False and holder.get("place") == owner["place"] and has_ended(holder["process"]):
+            done = self._execute_module(module_args={**arguments, "gone": [holder["process"]]}, task_vars=task_vars)
         result.update(plainly(done))
         return result
-
-    @staticmethod
-    def _ended(holder: str) -> bool:
-        number = holder.split(" ", 1)[0]
-        return number.isdigit() and process(int(number)) != holder

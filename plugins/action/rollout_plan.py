@@ -5,25 +5,19 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import secrets
 import time
 import typing as t
 
-import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.hpcguard.slurm.plugins.filter import rollout
 from ansible_collections.hpcguard.slurm.plugins.module_utils import preflight, rollout_plan, scontrol_text
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text, describe
+from ansible_collections.hpcguard.slurm.plugins.plugin_utils import rollout_input
 
 display = Display()
 Vars = dict[str, t.Any]
-
-# Prefixes that nobody but this collection gives to a variable.
-OWN_PREFIXES = ("health_check_", "slurm_conf_", "slurm_running_", "slurmd_", "slurmctld_", "slurmdbd_", "patrol_", "deploy_", "verify_")
 
 
 class ActionModule(ActionBase):
@@ -48,7 +42,7 @@ class ActionModule(ActionBase):
         jobs = view["jobs"] if view else []
 
         changes: list[Vars] = []
-        problems: list[Vars] = self._variable_problems(task_vars, policy)
+        problems: list[Vars] = self._input_problems(task_vars, policy)
         interrupted: dict[str, list[str]] = {}
         for host in hosts:
             if facts[host] is None:
@@ -82,18 +76,17 @@ class ActionModule(ActionBase):
         config = view["config"] if view else {}
         ready, late = preflight.ready_timeout(int(self._task.args["ready_timeout"]), config, changes, host_actions, jobs)
         problems.extend(late)
+        unfinished = {host: fact["interrupted_since"] for host, fact in facts.items() if fact and fact["interrupted_since"]}
         # also where nothing is left to do: an interrupted rollout is sealed there
-        interrupted_hosts = {host for host, fact in facts.items() if fact and fact.get("interrupted_since")}
-        active = sorted({change["host"] for change in changes} | set(host_actions) | interrupted_hosts)
+        active = sorted({change["host"] for change in changes} | set(host_actions) | set(unfinished))
 
         self._show(changes, host_actions, deferred, problems)
         errors = [found for found in problems if found["severity"] == "error"]
         rollout_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
-        # a run that finishes interrupted ones goes back to before them
-        unfinished = [fact["interrupted_since"] for fact in facts.values() if fact and fact.get("interrupted_since")]
         result.update(
             changed=False,
-            back_to=min([*unfinished, rollout_id]),
+            # a run that finishes interrupted ones goes back to before them
+            back_to=min([*unfinished.values(), rollout_id]),
             # no failure yet: the lock has to be given back first
             refused="refused, nothing was written:\n" + "\n".join(describe(errors)) if errors else "",
             ready_timeout=ready,
@@ -148,84 +141,11 @@ class ActionModule(ActionBase):
             if not members
         ]
 
-    def _variable_problems(self, task_vars: Vars, policy: str) -> list[Vars]:
-        """Variables with a role's prefix that no role knows: nearly always a typing error."""
-        known = self._known_variables()
-        found = []
-        for name in sorted(task_vars):
-            if name in known or not name.startswith((*OWN_PREFIXES, "slurm_")):
-                continue
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6 if name.startswith(OWN_PREFIXES) else 0.9)
-            if not near and not name.startswith(OWN_PREFIXES):
-                continue  # slurm_ may well be somebody else's
-            found.append(
-                preflight.problem(
-                    "variables",
-                    f"no role of this collection has a variable named {name}",
-                    f"did you mean {near[0]}?" if near else "remove it, or see the roles' argument specifications",
-                    "未知变量",
-                    "unknown variable",
-                )
-            )
-        roles = sorted(os.listdir(self._roles()))
-        for tag in [*task_vars.get("ansible_run_tags", []), *task_vars.get("ansible_skip_tags", [])]:
-            if tag not in roles and tag not in ("all", "always", "tagged", "untagged", "never"):
-                near = difflib.get_close_matches(tag, roles, n=1)
-                found.append(
-                    preflight.problem(
-                        "tags",
-                        f"no role is named {tag!r}",
-                        f"did you mean {near[0]}?"
-                        if near
-                        else "tags are names of roles: health_check, slurm_conf, slurmd, slurmctld, slurmdbd, patrol",
-                        "未知标签",
-                        "unknown tag",
-                    )
-                )
-        # what these raise in the middle of the run would leave it there
-        for name, check in (
-            ("deploy_batches", rollout.rollout_batches),
-            ("deploy_max_failures", lambda value: rollout.allowed_failures(value, 1)),
-        ):
-            try:
-                check(self._templar.template(task_vars[name]) if name in task_vars else 1)
-            except (ValueError, TypeError, yaml.YAMLError) as error:
-                found.append(
-                    preflight.problem(
-                        "variables",
-                        f"{name} is {task_vars[name]!r}: {error}",
-                        "use numbers and percentages: [1, 10%, 50%, 100%]" if name == "deploy_batches" else "use a number or a percentage",
-                        "变量取值无效",
-                        "bad value",
-                    )
-                )
-        if policy not in rollout_plan.RUNNING_JOBS_CHOICES:
-            found.append(
-                preflight.problem(
-                    "variables",
-                    f"slurm_running_jobs is {policy!r}",
-                    "use one of refuse, defer, drain",
-                    "变量取值无效",
-                    "bad value",
-                )
-            )
-        return found
-
-    @staticmethod
-    def _roles() -> str:
-        """Where the roles are: this file is plugins/action/rollout_plan.py beside them."""
-        return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "roles")
-
-    @staticmethod
-    def _known_variables() -> set[str]:
-        """Every variable that an argument specification of this collection names."""
-        known: set[str] = set()
-        roles = ActionModule._roles()
-        for role in sorted(os.listdir(roles)):
-            path = os.path.join(roles, role, "meta", "argument_specs.yml")
-            if os.path.exists(path):
-                with open(path, encoding="utf-8") as stream:
-                    specs = yaml.safe_load(stream) or {}
-                for entry in specs.get("argument_specs", {}).values():
-                    known.update(entry.get("options", {}))
-        return known
+    def _input_problems(self, task_vars: Vars, policy: str) -> list[Vars]:
+        """What the operator said that a rollout does not understand."""
+        values = {name: self._templar.template(task_vars[name]) for name in rollout_input.CHECKS if name in task_vars}
+        return [
+            *rollout_input.unknown_variables(task_vars),
+            *rollout_input.unknown_tags(task_vars.get("ansible_run_tags", []), task_vars.get("ansible_skip_tags", [])),
+            *rollout_input.bad_values({**values, "slurm_running_jobs": policy}),
+        ]

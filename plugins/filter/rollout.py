@@ -65,17 +65,11 @@ def rollout_left_behind(
     behind = []
     for host in nodes:
         variables = hostvars[host]
-        failed = bool(variables.get("hpcguard_failed")) or host in gone or _missing(variables, phase, True)
-        if (
-            failed
-            and not variables.get("hpcguard_stop")
-            and not _missing(variables, "compute", True)
-            and "compute" in _missing(variables, "done", True)
-        ):
+        # one of a later batch has not failed, it waits for its turn
+        had_its_turn = phase != "compute" or variables.get("hpcguard_failed") or host in gone
+        its_own_fault = not variables.get("hpcguard_stop") and not _missing(variables, "compute", True)
+        if had_its_turn and its_own_fault and "compute" not in variables.get("hpcguard_reached", []):
             behind.append(host)
-    waits_for_turn = phase == "compute"
-    if waits_for_turn:  # those of later batches have not failed
-        behind = [host for host in behind if hostvars[host].get("hpcguard_failed") or host in gone]
     return behind if len(behind) <= allowed_failures(limit, len(nodes)) else []
 
 

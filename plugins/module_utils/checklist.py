@@ -26,7 +26,7 @@ __metaclass__ = type
 import re
 
 from . import scontrol_text, systemd_unit, verify_evidence
-from .finding import checklist_item, clean_lines, clean_text, evidence, host_result, title
+from .finding import checklist_item, clean_lines, clean_text, evidence, host_result, some, title
 
 TITLES = {
     1: title(u"健康检查参数已生效", "HealthCheck settings in force"),
@@ -166,15 +166,11 @@ def _strays(ev, role, judged_elsewhere=()):
     strays = [one for one in asked["changes"] if one["thing"] not in judged_elsewhere]
     files = [one["thing"][len("file:") :] for one in strays if one["thing"].startswith("file:")]
     units = [one["thing"].split(":")[1] for one in strays if one["thing"].startswith("unit:") and one["thing"].endswith(":enabled")]
-    told = ["%s not as a rollout writes %s" % (_some(files), "it" if len(files) == 1 else "them")] if files else []
+    are, them = ("is", "it") if len(files) == 1 else ("are", "them")
+    told = ["%s %s not as a rollout writes %s" % (some(files), are, them)] if files else []
     told += ["%s would not start at boot" % unit for unit in units]
     shown = [evidence(one["thing"].split(":")[1], "%s, wanted %s" % (one["from"], one["to"])) for one in strays]
     return told, shown if told else [], files + units
-
-
-def _some(paths):
-    more = " and %d more" % (len(paths) - 3) if len(paths) > 3 else ""
-    return ", ".join(paths[:3]) + more + (" is" if len(paths) == 1 else " are")
 
 
 def _put_back(things):

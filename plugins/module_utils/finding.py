@@ -96,7 +96,7 @@ def folded(findings):
 
 
 def some(names):
-    """Names of hosts, the first few of many."""
+    """Names of hosts or files, the first few of many."""
     unique = sorted(set(names))
     return u", ".join(unique[:3]) + (u" and %d more" % (len(unique) - 3) if len(unique) > 3 else u"")
 

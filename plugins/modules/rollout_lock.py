@@ -88,8 +88,8 @@ busy:
   description: Who holds it, in words. Empty when this run does.
   returned: success
   type: str
-process:
-  description: The process that holds it, for the action plugin.
+holder:
+  description: Who holds it, for the action plugin.
   returned: success
   type: dict
 """
@@ -145,21 +145,21 @@ def main():
     if not module.check_mode:
         guard = guarded(os.path.dirname(path), params["wait"])
         if guard is None:
-            module.exit_json(changed=False, held=False, busy="the patrol is acting and did not end in %d s" % params["wait"], process={})
+            module.exit_json(changed=False, held=False, busy="the patrol is acting and did not end in %d s" % params["wait"], holder={})
     now = int(time.time())
     lock = rollout_lock.loads(loaders.read_text(path))
     mine = lock is not None and rollout_lock.same(lock["owner"], owner)
     if params["state"] == "free":
         if mine and not module.check_mode:
             os.unlink(path)
-        module.exit_json(changed=False, held=False, busy="", process={})
+        module.exit_json(changed=False, held=False, busy="", holder={})
     if not params["take_over"] and not rollout_lock.may_take(lock, owner, now, params["gone"]):
-        module.exit_json(changed=False, held=False, busy=rollout_lock.describe(lock, now), process=lock["owner"])
+        module.exit_json(changed=False, held=False, busy=rollout_lock.describe(lock, now), holder=lock["owner"])
     if not module.check_mode:
         since = lock["since"] if mine else now
         text = rollout_lock.dumps(owner, since, now + params["lease"])
         loaders.write_atomic(path, text.encode("ascii"), os.geteuid(), os.getegid())
-    module.exit_json(changed=False, held=True, busy="", process=owner)
+    module.exit_json(changed=False, held=True, busy="", holder=owner)
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ def test_host_lost_during(row: Row, host: str, play: str) -> None:
         row.is_old(others)
         state = "old on every host that could be reached"
     message = last_cause(output) or f"not reached any more: {host}"
-    row.ended(f"{host} loses its network at “{play[6:]}”", state, message, row.converges())
+    row.ended(f'{host} loses its network at "{play[6:]}"', state, message, row.converges())
 
 
 def test_slurmdbd_stops_answering_during(row: Row) -> None:
@@ -385,7 +385,7 @@ def test_the_run_is_killed(row: Row, number: int, text: str) -> None:
         then = "the next rollback took it back"
     else:
         then = row.converges()
-    row.ended(f"SIGKILL of the run at “{text.split('[', 1)[1].rstrip(']')}”", "found by the next run", "", then)
+    row.ended(f'SIGKILL of the run at "{text.split("[", 1)[1].rstrip("]")}"', "found by the next run", "", then)
 
 
 def test_the_run_that_finishes_a_killed_one_fails(row: Row) -> None:

@@ -22,7 +22,7 @@ def test_one_holds_it_the_other_is_told_and_gets_it_afterwards(run_module: Run, 
     assert run_module("rollout_lock", owner=ME, path=path)["held"]
     assert run_module("rollout_lock", owner=ME, path=path)["held"], "renewed"
     refused = run_module("rollout_lock", owner=OTHER, path=path)
-    assert not refused["held"] and "deploy by root" in refused["busy"] and refused["process"]["process"] == "42 1"
+    assert not refused["held"] and "deploy by root" in refused["busy"] and refused["holder"]["process"] == "42 1"
     run_module("rollout_lock", owner=OTHER, path=path, state="free")
     assert not run_module("rollout_lock", owner=OTHER, path=path)["held"], "only its owner gives it back"
     run_module("rollout_lock", owner=ME, path=path, state="free")
