@@ -22,7 +22,7 @@ VICTIM = "k8s-node-02"
 DEFER = ("-e", "slurm_running_jobs=defer")
 NEW = "ReturnToService=2"
 # Under running jobs nothing of the standard restarts slurmctld; this does.
-RESTART = ("-e", '{"slurm_conf_settings": {"MaxJobCount": 20000}}')
+RESTART = ("-e", '{"slurm_conf_settings": {"MaxStepCount": 39999}}')
 TABLE = cluster.ROOT / cluster.REPORTS / "fault-table.json"
 
 State = dict[str, t.Any]
