@@ -97,7 +97,7 @@ def row(legacy: State, request: pytest.FixtureRequest) -> t.Iterator[Row]:
     yield made
     legacy["stained"] = not made.told
     assert made.told, "the row was not filled in"
-    TABLE.parent.mkdir(exist_ok=True)
+    TABLE.parent.mkdir(parents=True, exist_ok=True)
     rows = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
     rows[request.node.name] = made.told
     TABLE.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
