@@ -15,7 +15,7 @@ __metaclass__ = type
 
 import re
 
-from . import finding, slurm_conf, slurm_conf_together
+from . import finding, slurm_conf, slurm_conf_edit, slurm_conf_together
 from . import slurm_conf_keys as keys
 from .slurm_conf_values import PLUGINS, meaning_problem, value_problem
 
@@ -114,10 +114,10 @@ def missing(path, host, exists):
 
 
 def try_plan(conf, wanted, host):
-    """slurm_conf.plan, with what cannot or must not be done as findings: (candidate, edits, findings)."""
+    """slurm_conf_edit.plan, with what cannot or must not be done as findings: (candidate, edits, findings)."""
     out = Findings(host)
     try:
-        candidate, edits = slurm_conf.plan(conf, wanted)
+        candidate, edits = slurm_conf_edit.plan(conf, wanted)
     except ValueError as error:
         out.add("conf_conflict", "error", "the settings cannot be written into %s: %s" % (shown_path(conf.path), error),
                 "look at the lines above and below the place, or make the change by hand", path=conf.path)
@@ -221,7 +221,7 @@ def _wanted_value(key, value, release):
         return None, problem
     if kind in keys.NUMBERS and not re.match(u"(0|[1-9][0-9]*|unlimited|infinite)\\Z", text, re.IGNORECASE):
         return None, (u"is %s, which Slurm reads as %d" % (text, slurm_conf.number(text, kind)), "write it as a plain decimal number")
-    if slurm_conf.render(key, slurm_conf.stored(text)) is None:
+    if slurm_conf_edit.render(key, slurm_conf.stored(text)) is None:
         return None, ("cannot be written in slurm.conf", "leave out the double quotes")
     return slurm_conf.stored(text), None
 

@@ -104,7 +104,7 @@ OTHER_UNITS = standard_units.DATABASE_UNITS + (
 )
 SECRET_PARTS = ("pass", "authinfo", "authaltparameters", "jwks", "key")
 LIMIT = 20
-# The system's own, which nobody but root can replace; EL8 hides its one.
+# EL8 hides its own.
 SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/libexec/platform-python", "/usr/bin/python2.7", "/usr/bin/python2", "/usr/bin/python")
 
 
@@ -224,6 +224,11 @@ def look_at_controller(programs, conf_path):
     }
 
 
+def system_python():
+    """The interpreter for what stays on the host; not the one of this run, which may be anybody's."""
+    return next((path for path in SYSTEM_PYTHONS if os.access(path, os.X_OK)), SYSTEM_PYTHONS[0])
+
+
 def free_megabytes(path):
     while not os.path.isdir(path):
         path = os.path.dirname(path)
@@ -277,7 +282,7 @@ def main():
         cluster={
             "host": platform.node(),
             "python": platform.python_version(),
-            "system_python": next((path for path in SYSTEM_PYTHONS if os.access(path, os.X_OK)), SYSTEM_PYTHONS[0]),
+            "system_python": system_python(),
             "systemd": int(systemd[1]) if len(systemd) > 1 and systemd[1].isdigit() else 0,
             "slurm": {"version": version, "release": release, "bin": programs, "plugin_dir": plugin_dir(view, programs)},
             "conf": conf,

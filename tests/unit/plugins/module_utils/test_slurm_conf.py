@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import slurm_conf, slurm_conf_keys, slurm_conf_lint
+from ansible_collections.hpcguard.slurm.plugins.module_utils import slurm_conf, slurm_conf_edit, slurm_conf_keys, slurm_conf_lint
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[3] / "fixtures" / "slurm_conf"
 LEGACY = pathlib.Path(__file__).resolve().parents[4] / "lab/legacy/controller/usr/local/slurm/etc"
@@ -35,9 +35,9 @@ def contents(conf: slurm_conf.Conf) -> Files:
     return {path: slurm_conf.to_bytes(text) for path, text in conf.files.items()}
 
 
-def edit(files: Files | bytes, wanted: Wanted, release: tuple[int, int] = (22, 5)) -> tuple[Files, list[slurm_conf.Edit]]:
-    candidate, edits = slurm_conf.plan(parse(files, release), wanted)
-    again, no_edits = slurm_conf.plan(parse(contents(candidate), release), wanted)
+def edit(files: Files | bytes, wanted: Wanted, release: tuple[int, int] = (22, 5)) -> tuple[Files, list[slurm_conf_edit.Edit]]:
+    candidate, edits = slurm_conf_edit.plan(parse(files, release), wanted)
+    again, no_edits = slurm_conf_edit.plan(parse(contents(candidate), release), wanted)
     assert no_edits == [] and contents(again) == contents(candidate), "a second run must have nothing to do"
     return contents(candidate), edits
 
@@ -336,13 +336,13 @@ def test_the_same_value_in_another_spelling_stays(line: bytes, key: str, value: 
 
 def test_what_cannot_be_written_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot hold"):
-        slurm_conf.plan(parse(HEAD), [("MailDomain", 'a "b')])
+        slurm_conf_edit.plan(parse(HEAD), [("MailDomain", 'a "b')])
 
 
 def test_case_103_a_place_that_would_join_lines_is_refused() -> None:
     """The last line ends in a backslash: whatever is put below it would become a part of it."""
     with pytest.raises(ValueError, match="MailProg would be None"):
-        slurm_conf.plan(parse(b"KillWait=30 \\"), [("MailProg", "v")])
+        slurm_conf_edit.plan(parse(b"KillWait=30 \\"), [("MailProg", "v")])
 
 
 # --- showing ------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_case_07_secrets_are_blotted_out_and_a_change_of_one_shows() -> None:
         ).encode()
     )
     conf = parse(text)
-    candidate, edits = slurm_conf.plan(conf, [("JobCompPass", "secret7#x")])
+    candidate, edits = slurm_conf_edit.plan(conf, [("JobCompPass", "secret7#x")])
     before, after = slurm_conf.masked_file(conf, MAIN), slurm_conf.masked_file(candidate, MAIN, edits)
     for shown in (before, after, edits[0].place(), *[line.shown() for line in conf.lines]):
         assert "secret" not in shown and "ret5" not in shown

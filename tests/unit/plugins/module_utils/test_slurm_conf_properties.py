@@ -7,7 +7,7 @@ import re
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import finding, slurm_conf, slurm_conf_keys, slurm_conf_lint
+from ansible_collections.hpcguard.slurm.plugins.module_utils import finding, slurm_conf, slurm_conf_edit, slurm_conf_keys, slurm_conf_lint
 from ansible_collections.hpcguard.slurm.tests import slurm_conf_texts as texts
 
 MAIN = "/etc/slurm/slurm.conf"
@@ -58,10 +58,10 @@ def test_setting_one_key_leaves_every_other_byte(drawn: tuple[texts.Sample, str]
     sample, key = drawn
     value = slurm_conf.stored(data.draw(texts.values(key)))
     before = parse(sample.files())
-    after, edits = slurm_conf.plan(before, [(key, value)])
+    after, edits = slurm_conf_edit.plan(before, [(key, value)])
     now, places = contents(after), sample.places(key)
     assert slurm_conf.same_value(key, after.value(key), value, RELEASE)
-    assert slurm_conf.plan(after, [(key, value)])[1] == [], "twice is once"
+    assert slurm_conf_edit.plan(after, [(key, value)])[1] == [], "twice is once"
 
     if not edits:
         event("as it was")
@@ -98,9 +98,9 @@ def inserted(old: bytes, new: bytes, key: bytes) -> bool:
 def test_removing_a_key_takes_its_lines_and_nothing_else(drawn: tuple[texts.Sample, str]) -> None:
     sample, key = drawn
     before = parse(sample.files())
-    after, _edits = slurm_conf.plan(before, [(key, None)])
+    after, _edits = slurm_conf_edit.plan(before, [(key, None)])
     assert after.value(key) is None
-    assert slurm_conf.plan(after, [(key, None)])[1] == []
+    assert slurm_conf_edit.plan(after, [(key, None)])[1] == []
     for path, text in contents(after).items():
         pieces = sample.pieces[path.rpartition("/")[2]]
         assert text == b"".join(piece.raw for piece in pieces if piece.key != key)
@@ -138,7 +138,7 @@ def test_an_edit_of_any_bytes_does_what_it_says_or_refuses(main: bytes, other: b
     key, value = wanted[0], slurm_conf.stored(wanted[1])
     conf = parse({MAIN: main, "/etc/slurm/a.conf": other})
     try:
-        after, _edits = slurm_conf.plan(conf, [(key, value)])
+        after, _edits = slurm_conf_edit.plan(conf, [(key, value)])
     except ValueError:
         event("refused")
         return

@@ -77,3 +77,16 @@ def test_case_30_a_host_that_has_none_of_it(tmp_path: pathlib.Path, cache: t.Cal
     monkeypatch.setattr(module.slurm_layout, "candidate_confs", lambda argv, environment, bin_dir: [nowhere])
     seen = module.look_at_conf(None, units("", tmp_path / "slurm.conf"), PROGRAMS, controller=False)
     assert (seen["mode"], seen["path"], seen["servers"]) == ("none", None, [])
+
+
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        (["/usr/bin/python2.7", "/usr/bin/python3"], "/usr/bin/python3"),
+        (["/usr/bin/python", "/usr/bin/python2", "/usr/bin/python2.7"], "/usr/bin/python2.7"),  # EL7
+        (["/usr/libexec/platform-python"], "/usr/libexec/platform-python"),  # EL8
+    ],
+)
+def test_what_stays_on_the_host_runs_under_the_python_of_its_system(there: list[str], found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.X_OK and path in there)
+    assert module.system_python() == found
