@@ -34,6 +34,7 @@ _INCLUDE = re.compile(u"include[ \t\n\x0b\x0c\r]+([^ \t\n\x0b\x0c\r]*)", re.IGNO
 _MAX_DEPTH = 20
 MASK = u"********"
 
+
 class Line:
     """One logical line: the physical ones that belong together, and what Slurm makes of them."""
 
