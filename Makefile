@@ -42,7 +42,7 @@ lint: setup             ## ruff, mypy, yamllint, ansible-lint, shellcheck, Pytho
 	tests/tools/compat
 
 unit: setup             ## pure functions over recorded text
-	python -m pytest tests/unit
+	python -m pytest -n auto tests/unit
 
 sanity: setup           ## ansible-test sanity
 	tests/tools/sanity

@@ -121,7 +121,7 @@ def test_reading_never_waits(tmp_path: pathlib.Path) -> None:
         ("relative", "no absolute"),
         ("/etc/../tmp/x", "no absolute"),
         ("/etc", "is a directory"),
-        ("/tmp/x", "others than root may write"),
+        ("/tmp/hpcguard-of-a-test", "others than root may write"),
         ("/etc/passwd/x", "no directory"),
         ("/dev/null", "no regular file"),
         ("/etc/hpcguard-of-a-test/deep/f", ""),
