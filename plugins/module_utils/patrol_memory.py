@@ -39,7 +39,7 @@ class Memory:
         node = self.nodes.get(name, _nothing())
         tries = {action: (number, self._left(number, last, now)) for action, (number, last) in node["tries"].items()}
         return {
-            "reconfigured": 0 <= now - node["reconfigured"] < STABLE,
+            "reconfigured": bool(node["reconfigured"]) and 0 <= now - node["reconfigured"] < STABLE,
             "restarted": node_policy.RESTART_SLURMD in node["tries"],
             "tries": tries,
         }

@@ -106,14 +106,14 @@ class Patrol:
     # --- Slurm ---
 
     def scontrol(self, *args, **limit):
-        done = loaders.scontrol(self.options.scontrol, args, limit.get("limit", CALL))
+        done = loaders.scontrol(self.options.scontrol, args, self.left(limit.get("limit", CALL)))
         if done.rc != 0:
             raise Failure(u"scontrol %s: %s" % (" ".join(args), host_look.last_line(done.err) or u"status %s" % done.rc))
         return done.out
 
     def stands_by_for(self):
         """The controller at work, when that is not this host's: its own patrol acts, under the lock that a rollout leaves there."""
-        pinged = scontrol_text.parse_ping(self.scontrol("ping", limit=self.left(PING)))
+        pinged = scontrol_text.parse_ping(self.scontrol("ping", limit=PING))
         return scontrol_text.stands_by_for(pinged, platform.node())
 
     def nodes(self):
@@ -285,6 +285,7 @@ class Patrol:
     def bootstrap(self):
         """After a cold start: the controller's own daemons, then rounds until all nodes are there or the time is over."""
         until = loaders.now() + self.options.boot_limit
+        self.deadline = until + ROUND
         self.wait(self.controller_answers, self.options.boot_limit)
         self.wait(lambda: not self.lacking(), min(SETTLING, max(0, until - loaders.now())))
         while True:
@@ -322,6 +323,7 @@ class Patrol:
 
     def conclude(self):
         """Say how many nodes are in service; what somebody meant to be out of it does not count."""
+        self.deadline = loaders.now() + CALL
         everyone = self.nodes()
         nodes = [node for node in everyone if not node_policy.meant(node)]
         for node in nodes:

@@ -218,8 +218,9 @@ def test_the_explanation_names_every_row_in_aligned_columns() -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_the_whole_product_of_what_is_seen(base: str) -> None:
-    """States, flags, reasons, units and hosts: what somebody meant is not touched, whatever else is seen."""
+def test_what_somebody_meant_by_a_node_is_left_alone_whatever_the_host_shows(base: str) -> None:
+    """Every state, flag and reason, with hosts in every kind of need."""
+    needs = [host(), host(slurmd=FAILED), host(slurmd=WRONG_TYPE), host(munge=MUNGES["dead"], credential=False), host(**HOSTS["healthy"])]
     for flag, star, reason in itertools.product(FLAGS, ("", "NOT_RESPONDING"), REASONS):
         one = node(base, flag, star, reason=reason)
         kind = REASONS[reason]
@@ -232,15 +233,28 @@ def test_the_whole_product_of_what_is_seen(base: str) -> None:
         )
         if by_somebody:
             assert policy.meant(one)
-            assert act(one) in (policy.LEAVE, policy.PERSON)
-            continue
-        for (munge, slurmd), seen, past in itertools.product(itertools.product(MUNGES, SLURMDS), HOSTS, PASTS):
-            look = host(**{"munge": MUNGES[munge], "slurmd": SLURMDS[slurmd], "credential": munge == "well", **HOSTS[seen]})
-            action, chinese, english = policy.decide(one, look, past, 0)
+            assert {act(one, seen, past, since=1) for seen in needs for past in PASTS} <= {policy.LEAVE, policy.PERSON}
+        elif base != "DOWN" or kind not in (node_signs.MISCONFIGURED, node_signs.NO_GRES):
+            assert not policy.meant(one)
+            assert act(one, host(slurmd=FAILED)) == policy.START_SLURMD
+
+
+def test_every_host_beside_every_kind_of_node() -> None:
+    """What its units and its other signs say; the kinds of nodes are the signs that Slurm's words become."""
+    kinds = {}
+    for base, flag, star, reason in itertools.product(BASES, FLAGS, ("", "NOT_RESPONDING"), REASONS):
+        one = node(base, flag, star, reason=reason)
+        if not policy.meant(one):
+            kinds[node_signs.state_of(one), node_signs.heard(one)] = one
+    assert len(kinds) == 3 * 4 + 2
+    for munge, slurmd, seen in itertools.product(MUNGES, SLURMDS, HOSTS):
+        look = host(**{"munge": MUNGES[munge], "slurmd": SLURMDS[slurmd], "credential": munge == "well", **HOSTS[seen]})
+        for one, past in itertools.product(kinds.values(), PASTS):
+            action, chinese, english = policy.decide(one, look, past, 1)
             assert action in policy.ACTIONS
             assert "{" not in chinese + english
             not_ours = {munge, slurmd} & {"masked", "not found", "no answer", "disabled", "failed, disabled", "stopped"}
-            if not_ours or seen in ("refuses", "hold", "clock", "other key"):
+            if not_ours or seen in ("refuses", "hold", "clock") or (seen == "other key" and munge == "well"):
                 assert action in policy.PASSIVE
             if "would kill" in slurmd:
                 assert action not in (policy.RESTART_SLURMD, policy.FREE_SLURMD, policy.RESTART_MUNGE)
