@@ -245,6 +245,7 @@ class Patrol:
         # asked before and after the look, so that a primary that only restarts is not taken for a dead one
         elsewhere = self.stands_by_for() if self.acting else ""
         nodes = self.nodes()
+        self.compare(nodes)
         open_to = [node for node in nodes if not node_policy.meant(node)]
         self.most = node_policy.most_nodes(len(open_to), self.options.most, self.options.most_percent)
         hosts = self.look(open_to)
@@ -342,9 +343,13 @@ class Patrol:
             fixed = self.memory.settle(node["name"], well, now)
             if fixed and fixed[0] not in node_policy.ON_NODE:
                 self.note(node["name"], "fixed", *fixed)
-        drains = {node["name"]: node["reason"] for node in nodes if node_signs.state_of(node) == "our drain"}
-        self.ledger = ledger.compare(self.ledger, drains, now, {node["name"] for node in nodes})
+        self.compare(nodes)
         self.save()
+
+    def compare(self, nodes):
+        """What layer 1 did since the last look."""
+        drains = {node["name"]: node["reason"] for node in nodes if node_signs.state_of(node) == "our drain"}
+        self.ledger = ledger.compare(self.ledger, drains, time.time(), {node["name"] for node in nodes})
 
 
 def is_ready(node):

@@ -128,10 +128,19 @@ class Cluster:
     def put(self, name: str, text: str = "") -> None:
         (self.home / name).write_text(text)
 
-    def run(self, *options: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    @property
+    def env(self) -> dict[str, str]:
+        return {"PATH": f"{self.home}:/usr/bin:/bin", "LC_ALL": "C"}
+
+    def command(self, *options: str, python: str = sys.executable) -> list[str]:
+        own = {"--run-dir": "run", "--ledger": "state/ledger.jsonl", "--rollout-lock": "rollout.lock"}
+        places = [word for option, name in own.items() for word in (option, str(self.home / name))]
+        return [python, str(self.program), *places, "--wait", "1", *options]
+
+    def run(self, *options: str, python: str = sys.executable, wrapper: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [python, str(self.program), "--run-dir", str(self.home / "run"), "--ledger", str(self.home / "state/ledger.jsonl"), "--wait", "1", *options],
-            env={"PATH": f"{self.home}:/usr/bin:/bin", "LC_ALL": "C"},
+            [*wrapper, *self.command(*options, python=python)],
+            env=self.env,
             capture_output=True,
             text=True,
             encoding="utf-8",
@@ -391,8 +400,8 @@ def test_the_bootstrap_waits_for_a_late_controller(simulated: Cluster) -> None:
     simulated.nodes(LOST, LOST, "IDLE", after=("IDLE",) * 3)
     simulated.put("down")
     patrol = subprocess.Popen(
-        [sys.executable, str(simulated.program), "--bootstrap", "--run-dir", str(simulated.home / "run")],
-        env={"PATH": f"{simulated.home}:/usr/bin:/bin"},
+        simulated.command("--bootstrap", "--wait", "20"),
+        env=simulated.env,
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
@@ -424,3 +433,241 @@ def test_hostile_text_reaches_neither_shell_nor_terminal(simulated: Cluster) -> 
     done = simulated.run("--fix", "--json")
     assert "\x1b" not in done.stderr + json.loads(done.stdout)["nodes"]["n1"]["en"]
     assert all("pwned" not in line and "Proxy" not in line for line in simulated.asked(""))
+
+
+# --- what is opened again, remembered and published ---
+
+OURS = "IDLE+DRAIN Reason=HC: disk at 90% / [root@2026-12-01T00:00:00]"
+REBOOTED = "DOWN BootTime={} Reason=Node unexpectedly rebooted [slurm@2026-12-01T00:00:00]"
+
+
+def healthy_beat(**changed: str) -> str:
+    beat = {"epoch": str(int(time.time())), "verdict": "pass", "good_runs": "2", "undrain_after": "2", **changed}
+    return WELL.replace("hpcguard:heartbeat\n", "hpcguard:heartbeat\n" + "".join(f"{key}={value}\n" for key, value in beat.items()))
+
+
+def test_our_own_drain_is_taken_back_when_the_nodes_check_is_good_again(simulated: Cluster) -> None:
+    """By undrain, which leaves DOWN alone; what an administrator drained stays."""
+    admins = "IDLE+DRAIN Reason=dimm swap [root@2026-12-01T00:00:00]"
+    simulated.nodes("IDLE", admins, OURS)
+    shutil.copy(simulated.home / "nodes", simulated.home / "updated")
+    simulated.nodes(OURS, admins, OURS)
+    simulated.put("look", healthy_beat())
+    simulated.put("h3.look", healthy_beat(good_runs="1"))
+    done = simulated.run("--fix")
+    assert simulated.asked("scontrol update") == ["scontrol update nodename=n1 state=undrain"]
+    assert "1/2 节点就绪" in done.stderr
+    told = [(one["node"], one["event"], one["layer"]) for one in simulated.ledger()]
+    assert told == [("n1", "drained", 1), ("n3", "drained", 1), ("n1", "undrained", 2)]
+
+
+def boot_time(hours: float) -> str:
+    """How scontrol would print a boot so many hours after this machine's."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - time.monotonic() + hours * 3600))
+
+
+def test_case_66_the_bootstrap_resumes_what_the_outage_rebooted(simulated: Cluster) -> None:
+    """n1 went down with the controller, n2 days before; without --bootstrap neither is resumed."""
+    simulated.nodes(REBOOTED.format(boot_time(0)), REBOOTED.format(boot_time(-48)), "DOWN+DRAIN Reason=bad psu [root@2026-12-01T00:00:00]")
+    simulated.run("--fix")
+    assert simulated.asked("scontrol update") == []
+    simulated.run("--bootstrap", "--boot-limit", "0")
+    assert simulated.asked("scontrol update") == ["scontrol update nodename=n1 state=resume"]
+    assert ("n1", "resumed") in [(one["node"], one["event"]) for one in simulated.ledger()]
+
+
+def test_the_ledger_is_roots_alone_and_tells_what_brought_a_node_back(simulated: Cluster) -> None:
+    simulated.nodes(LOST, "IDLE", OURS, after=("IDLE", "IDLE", OURS))
+    simulated.put("h2.look", FAILED)
+    for _round in range(3):
+        simulated.run("--fix")
+    assert [(one["node"], one["event"], one["what"]) for one in simulated.ledger()] == [
+        ("n1", "fixed", "reconfigure"),
+        ("n2", "fixed", "start slurmd"),
+        ("n3", "drained", "disk"),
+    ]
+    assert (simulated.home / "state").stat().st_mode & 0o777 == 0o700
+    assert (simulated.home / "state/ledger.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_that_only_looks_writes_no_ledger(simulated: Cluster) -> None:
+    simulated.nodes(OURS, LOST)
+    simulated.run()
+    assert not (simulated.home / "state").exists()
+
+
+def test_metrics_are_published_also_of_a_run_that_could_not_work(simulated: Cluster) -> None:
+    file = simulated.home / "patrol.prom"
+    simulated.nodes("IDLE", LOST)
+    simulated.run("--metrics", str(file))
+    assert "hpcguard_patrol_nodes_ready 1" in file.read_text()
+    simulated.put("down")
+    simulated.run("--metrics", str(file))
+    assert "hpcguard_patrol_fault 1" in file.read_text()
+    assert simulated.run("--metrics", "/nonexistent/patrol.prom").returncode == 2
+    os.unlink(simulated.home / "down")
+    assert simulated.run("--metrics", "/nonexistent/patrol.prom").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("look", "done"),
+    [
+        (FAILED.replace("Result=success", "Result=start-limit-hit"), "h1 clear"),
+        (FAILED.replace("Result=success", "Result=exit-code"), "h1 start"),
+        (
+            WELL.replace("active\nSubState=running", "activating\nSubState=start").replace(
+                "Result=success", "Type=forking\nExecStart={ argv[]=/usr/sbin/slurmd -D ; }"
+            ),
+            "h1 correct",
+        ),
+        (WELL.replace("active\nSubState=running", "activating\nSubState=start-pre\nInactiveExitTimestampMonotonic=1"), "h1 restart"),
+        (WELL.replace("accepted", "unmunge: Error: Invalid credential").replace("uptime=", "now=1000\nkey=999\nuptime="), "h1 new-munge"),
+    ],
+)
+def test_each_trouble_of_a_host_meets_its_own_remedy(simulated: Cluster, look: str, done: str) -> None:
+    """The clock of the stand-in does not matter here: the last one's is wrong, so it gets the right one."""
+    look = look.replace("now=1000\nkey=999", f"now={int(time.time())}\nkey={int(time.time())}")
+    simulated.nodes("IDLE")
+    simulated.put("h1.look", look)
+    simulated.run("--fix")
+    assert simulated.touched() == [done]
+
+
+def test_a_wrong_clock_is_named(simulated: Cluster) -> None:
+    simulated.nodes("IDLE")
+    simulated.put("look", WELL.replace("uptime=", f"now={int(time.time()) - 4000}\nuptime="))
+    english = simulated.report("--fix")["nodes"]["n1"]["en"]
+    assert "its clock is off by -40" in english
+    assert simulated.touched() == []
+
+
+# --- controller and network first ---
+
+
+@pytest.mark.parametrize("trouble", ["fails", "hang"])
+def test_with_all_nodes_gone_none_is_touched_and_the_network_is_blamed(simulated: Cluster, trouble: str) -> None:
+    simulated.nodes(*[LOST] * 9)
+    for number in range(1, 10):
+        simulated.put(f"h{number}.{trouble}", "ssh: connect to host: No route to host\n")
+    done = simulated.run("--fix", "--json")
+    assert json.loads(done.stdout)["suspected"][1] == "9 of 9 nodes are gone at once: rather the controller or network, so none is touched"
+    assert "控制节点或网络" in done.stderr
+    assert (simulated.touched(), simulated.reconfigures()) == ([], 0)
+
+
+def test_no_daemon_is_restarted_while_many_are_silent_though_well(simulated: Cluster) -> None:
+    """One reconfigure is harmless and may help; the one dead slurmd among them waits."""
+    simulated.nodes(*[LOST] * 8, "IDLE")
+    simulated.put("h9.look", FAILED)
+    for _round in range(2):
+        simulated.run("--fix")
+    assert (simulated.touched(), simulated.reconfigures()) == ([], 1)
+
+
+def test_five_hundred_nodes_most_of_them_hanging(simulated: Cluster) -> None:
+    """Bounded in time and memory, whatever the number of dead hosts; and none is touched."""
+    simulated.nodes(*[LOST] * 300, *["IDLE"] * 200)
+    simulated.put("hanging")
+    (simulated.home / "ssh").write_text(MANY.format(home=simulated.home, log=simulated.log))
+    begun = time.monotonic()
+    # the largest of the program and its children, in KiB
+    done = simulated.run("--fix", "--json", wrapper=(sys.executable, "-c", MEASURE))
+    took = time.monotonic() - begun
+    report, peak = done.stdout.rsplit("peak ", 1)
+    assert took < 30
+    assert int(peak) < 150 * 1024
+    found = json.loads(report)
+    assert (found["ready"], found["total"]) == (200, 500)
+    assert [found["nodes"][name]["action"] for name in ("n1", "n300", "n301", "n500")] == ["wait", "wait", "nothing", "nothing"]
+    assert found["suspected"]
+    assert (simulated.touched(), simulated.reconfigures()) == ([], 0)
+
+
+# Of 500 hosts, 1 to 300 hang after the login.
+MANY = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+[ "${{2#h}}" -gt 300 ] || exec sleep 60
+exec cat {home}/look
+"""
+MEASURE = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print("peak %d" % resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+
+# --- bootstrap ---
+
+
+def dead(enabled: str = "enabled", active: str = "inactive", result: str = "success") -> str:
+    return f"LoadState=loaded\nActiveState={active}\nUnitFileState={enabled}\nResult={result}\n"
+
+
+def starts(simulated: Cluster) -> list[str]:
+    return [line.split()[-1] for line in simulated.asked("systemctl") if " start " in line]
+
+
+def test_the_bootstrap_starts_the_controllers_own_daemons_that_should_run(simulated: Cluster) -> None:
+    simulated.nodes("IDLE")
+    simulated.put("down")
+    for name in ("munge", "slurmctld"):
+        simulated.put(f"{name}.service", dead(active="failed", result="start-limit-hit"))
+    done = simulated.run("--bootstrap", "--boot-limit", "30")
+    assert done.returncode == 0, done.stderr
+    assert starts(simulated) == ["munge.service", "slurmctld.service"]
+    assert "1/1 节点就绪" in done.stderr
+    assert len([line for line in simulated.asked("systemctl") if "reset-failed" in line]) == 2
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        dead(enabled="disabled"),
+        dead().replace("loaded", "masked"),
+        # it converts its database, and answers nobody meanwhile
+        "LoadState=loaded\nActiveState=activating\nUnitFileState=enabled\n",
+        "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n",
+    ],
+)
+def test_a_daemon_of_the_controller_that_is_not_meant_to_run_or_is_busy_is_not_started(simulated: Cluster, show: str) -> None:
+    simulated.put("down")
+    for name in ("munge", "slurmdbd", "slurmctld"):
+        simulated.put(f"{name}.service", show)
+    assert simulated.run("--bootstrap", "--boot-limit", "2").returncode == 2
+    assert starts(simulated) == []
+
+
+def test_a_bootstrap_that_only_looks_starts_nothing(simulated: Cluster) -> None:
+    simulated.put("down")
+    simulated.put("slurmctld.service", dead())
+    assert simulated.run("--bootstrap", "--dry-run", "--boot-limit", "1").returncode == 2
+    assert starts(simulated) == []
+
+
+def test_the_bootstrap_goes_on_for_nodes_that_boot_late(simulated: Cluster) -> None:
+    """The host refuses in the first round and answers in a later one."""
+    simulated.nodes("IDLE", LOST, after=("IDLE", "IDLE"))
+    simulated.put("h2.fails", "ssh: connect to host h2 port 22: Connection refused\n")
+    patrol = subprocess.Popen(simulated.command("--bootstrap", "--boot-limit", "60"), env=simulated.env, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 40
+    while not simulated.asked("ssh h2"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.unlink(simulated.home / "h2.fails")
+    _out, err = patrol.communicate(timeout=90)
+    assert patrol.returncode == 0, err
+    assert err.index("1/2 节点就绪") < err.index("2/2 节点就绪")
+
+
+def test_the_table_is_explained_without_a_cluster(simulated: Cluster) -> None:
+    simulated.put("down")
+    done = simulated.run("--explain")
+    assert done.returncode == 0
+    assert "slurmd was stopped on purpose / slurmd 被人为停止" in done.stdout
+    assert simulated.asked("") == []
+
+
+def test_the_credential_is_in_no_command_line_and_in_no_output(simulated: Cluster) -> None:
+    simulated.nodes("IDLE", LOST)
+    done = simulated.run("--fix", "--json")
+    assert "MUNGE" not in done.stdout + done.stderr + simulated.log.read_text()
