@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import cluster
 import pytest
-from conftest import all_in_service, patrol, show, systemctl, write
+from layer2 import all_in_service, patrol, show, systemctl, write
 
 pytestmark = pytest.mark.usefixtures("timer")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import cluster
 import pytest
-from conftest import all_in_service, patrol, show, systemctl
+from layer2 import all_in_service, patrol, show, systemctl
 
 pytestmark = pytest.mark.usefixtures("no_timer")
 

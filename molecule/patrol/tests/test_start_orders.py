@@ -8,7 +8,7 @@ import time
 
 import cluster
 import pytest
-from conftest import all_in_service
+from layer2 import all_in_service
 
 RECOVERY = 30
 # Seconds from one host to the next.
