@@ -22,7 +22,8 @@ except ImportError:  # Python 2
 
 try:
     from ClusterShell.Event import EventHandler
-    from ClusterShell.Task import TimeoutError as TaskTimeout, task_self
+    from ClusterShell.Task import TimeoutError as TaskTimeout
+    from ClusterShell.Task import task_self
 except ImportError:
     EventHandler, task_self = object, None
 

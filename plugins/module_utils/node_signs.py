@@ -100,9 +100,9 @@ def state_of(node):
     """The sign ``state``."""
     reason = reason_class(node)
     for state, base, flag, reasons in _STATES:
-        if base in ("", node["base"]) and (not reasons or reason in reasons):
-            if not flag or [one for one in node["flags"] if one.startswith(flag)]:
-                return state
+        flagged = not flag or [one for one in node["flags"] if one.startswith(flag)]
+        if flagged and base in ("", node["base"]) and (not reasons or reason in reasons):
+            return state
     raise ValueError("the table of states has no last line")
 
 

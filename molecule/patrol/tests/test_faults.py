@@ -80,8 +80,7 @@ def failed() -> bool:
 @contextlib.contextmanager
 def left_over_pre() -> Iterator[None]:
     with unit_says(
-        "[Service]\nTimeoutStartSec=infinity\nRestartSec=1\n"
-        "ExecStartPre=/bin/sh -c 'if test -e /run/hang; then exec sleep 100000; fi'\n"
+        "[Service]\nTimeoutStartSec=infinity\nRestartSec=1\nExecStartPre=/bin/sh -c 'if test -e /run/hang; then exec sleep 100000; fi'\n"
     ):
         cluster.run(NODE, "touch", "/run/hang")
         kill_slurmd()
@@ -185,7 +184,9 @@ def test_the_timer_fires_again_and_again() -> None:
     seen = set()
 
     def three() -> bool:
-        seen.add(show(cluster.CONTROLLER, "slurm-cluster-health.service", "ExecMainStartTimestampMonotonic")["ExecMainStartTimestampMonotonic"])
+        seen.add(
+            show(cluster.CONTROLLER, "slurm-cluster-health.service", "ExecMainStartTimestampMonotonic")["ExecMainStartTimestampMonotonic"]
+        )
         return len(seen - {"0"}) >= 4
 
     cluster.wait_for(three, 90, "the timer's service was started three times more")

@@ -158,7 +158,9 @@ class Patrol:
     def look(self, nodes):
         """What is seen on the hosts, for :func:`node_policy.decide`."""
         # those that answer first; of the others, none is always the last
-        nodes = sorted(nodes, key=lambda node: (node_policy.missing(node), random.random()))
+        nodes = list(nodes)
+        random.shuffle(nodes)
+        nodes.sort(key=node_policy.missing)
         made = loaders.run(["munge", "-n"], 5)
         credential = made.out if made.rc == 0 else ""
         asked = time.time()
@@ -210,11 +212,7 @@ class Patrol:
         nodes = [node for node, _action in chosen.values()]
         results = self.on_hosts(nodes, FIXING, lambda node: host_look.COMMANDS[chosen[node["name"]][1]])
         for name, done in results.items():
-            if done is None:
-                said = u"no time left"
-            else:
-                said = u"ok" if done.rc == 0 else host_look.last_line(done.err) or u"status %s" % done.rc
-            self.say_done(name, chosen[name][1], said)
+            self.say_done(name, chosen[name][1], outcome(done))
         return set(chosen)
 
     def say_done(self, name, action, said):
@@ -352,6 +350,13 @@ class Patrol:
         self.ledger = ledger.compare(self.ledger, drains, time.time(), {node["name"] for node in nodes})
 
 
+def outcome(done):
+    """What became of a command, in words."""
+    if done is None:
+        return u"no time left"
+    return u"ok" if done.rc == 0 else host_look.last_line(done.err) or u"status %s" % done.rc
+
+
 def is_ready(node):
     return scontrol_text.in_service(node) and "DRAIN" not in node["flags"]
 
@@ -404,8 +409,8 @@ def parse(argv):
     parser.add_argument("--node", action="append", default=[], help="look at this node only (may repeat)")
     parser.add_argument("--dry-run", action="store_true", help="with --fix or --bootstrap: say what would be done")
     parser.add_argument("--most", type=whole_number, default=20, help="nodes touched in one round at most")
-    parser.add_argument("--most-percent", type=whole_number, default=33, help="percent of the nodes touched in one round at most; always three")
-    parser.add_argument("--back-off", type=whole_number, default=patrol_memory.BACK_OFF, help="seconds until the same is tried again; doubled")
+    parser.add_argument("--most-percent", type=whole_number, default=33, help="percent of the nodes touched in one round at most")
+    parser.add_argument("--back-off", type=whole_number, default=patrol_memory.BACK_OFF, help="seconds until the same is tried again")
     parser.add_argument("--stuck-after", type=whole_number, default=node_signs.STUCK_AFTER, help="seconds that a start of slurmd may take")
     parser.add_argument("--wait", type=whole_number, default=20, help="seconds until the nodes acted on have to be back")
     parser.add_argument("--boot-limit", type=whole_number, default=150, help="seconds that --bootstrap goes on for")

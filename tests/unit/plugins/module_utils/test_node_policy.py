@@ -38,8 +38,13 @@ REASONS = {
 
 def node(base: str, *flags: str, reason: str = "", boot_time: str = "") -> Node:
     return {
-        **{"name": "n1", "state": base, "base": base, "flags": [flag for flag in flags if flag]},
-        **{"reason": reason, "reason_user": "slurm", "boot_time": boot_time},
+        "name": "n1",
+        "state": base,
+        "base": base,
+        "flags": [flag for flag in flags if flag],
+        "reason": reason,
+        "reason_user": "slurm",
+        "boot_time": boot_time,
     }
 
 
@@ -90,8 +95,17 @@ SLURMDS: dict[str, Show] = {
 
 def host(**parts: t.Any) -> Node:
     return {
-        **{"problem": None, "hold": False, "munge": RUNNING, "slurmd": RUNNING, "credential": True, "foreign": "accepted"},
-        **{"now": 1000000.0, "uptime": 5000.0, "key_age": 4000.0, "skew": 0, "heartbeat": {}},
+        "problem": None,
+        "hold": False,
+        "munge": RUNNING,
+        "slurmd": RUNNING,
+        "credential": True,
+        "foreign": "accepted",
+        "now": 1000000.0,
+        "uptime": 5000.0,
+        "key_age": 4000.0,
+        "skew": 0,
+        "heartbeat": {},
         **parts,
     }
 
@@ -179,9 +193,9 @@ def assert_harmless(action: str, box: dict[str, frozenset[str]]) -> None:
     if action == policy.CLEAR_SLURMD:
         assert box["slurmd"] == {"start limit"}
     if action == policy.RESUME:
-        assert (box["state"], box["outage"], box["heard"]) == ({"rebooted"}, {"fits"}, {"down"})
+        assert [set(box[sign]) for sign in ("state", "outage", "heard")] == [{"rebooted"}, {"fits"}, {"down"}]
     if action == policy.UNDRAIN:
-        assert (box["state"], box["health"], box["heard"]) == ({"our drain"}, {"good"}, {"yes"})
+        assert [set(box[sign]) for sign in ("state", "health", "heard")] == [{"our drain"}, {"good"}, {"yes"}]
     if action == policy.RECONFIGURE:
         assert box["reconfigured"] == {"no"}
         assert "yes" not in box["heard"]
@@ -532,7 +546,16 @@ def test_the_same_again_only_after_a_while_and_not_for_ever(tries: int, left: fl
 
 @pytest.mark.parametrize(
     ("total", "most", "percent", "limit"),
-    [(1, 20, 33, 1), (3, 20, 33, 3), (4, 20, 33, 3), (30, 20, 33, 9), (900, 20, 33, 20), (900, 2, 33, 2), (6, 2, 33, 2), (900, 500, 10, 90)],
+    [
+        (1, 20, 33, 1),
+        (3, 20, 33, 3),
+        (4, 20, 33, 3),
+        (30, 20, 33, 9),
+        (900, 20, 33, 20),
+        (900, 2, 33, 2),
+        (6, 2, 33, 2),
+        (900, 500, 10, 90),
+    ],
 )
 def test_of_many_nodes_only_some_are_touched_at_once(total: int, most: int, percent: int, limit: int) -> None:
     assert policy.most_nodes(total, most, percent) == limit

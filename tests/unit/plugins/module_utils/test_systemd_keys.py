@@ -181,7 +181,7 @@ def test_timers_that_would_stop_are_refused(timer: str, service: str, said: str 
 def test_the_bound_of_the_patrols_service_is_that_of_its_settings() -> None:
     """What the role calls the least is no less than what the program allows itself."""
     program = (ROLES / "patrol/files/cluster_health_check.py").read_text(encoding="utf-8")
-    names, values = re.search(r"^(ROUND, CALL.*) = (.*)$", program, re.M).groups()
+    ((names, values),) = re.findall(r"^(ROUND, CALL.*) = (.*)$", program, re.M)
     limits = dict(zip(names.split(", "), map(int, values.split(", ")), strict=True))
     least = role_vars()["__patrol_least"]
     # the last look, and what an SSH call that cannot be ended costs
