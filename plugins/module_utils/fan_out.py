@@ -16,13 +16,13 @@ import threading
 from . import loaders
 
 try:
-    from shlex import quote
+    from shlex import quote  # novm: 2.7 takes the other way
 except ImportError:  # Python 2
     from pipes import quote
 
 try:
     from ClusterShell.Event import EventHandler
-    from ClusterShell.Task import TimeoutError as TaskTimeout
+    from ClusterShell.Task import TimeoutError as TaskTimeout  # novm: not Python's own
     from ClusterShell.Task import task_self
 except ImportError:
     EventHandler, task_self = object, None

@@ -16,7 +16,7 @@ from . import finding, node_policy
 # One call, which ends by itself even when the connection is cut. Its input is a credential of the controller's munge.
 # The marks keep out what a shell's start-up files print.
 LOOK = (
-    "exec timeout 6 sh -c '"
+    "exec timeout 10 sh -c '"
     "echo hpcguard:foreign; timeout 2 unmunge 2>&1 >/dev/null && echo accepted; "
     "echo hpcguard:munge; systemctl show munge.service -p LoadState -p ActiveState -p SubState -p Result -p UnitFileState"
     " -p InactiveEnterTimestampMonotonic -p ExecMainStartTimestampMonotonic; "

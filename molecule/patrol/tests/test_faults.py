@@ -156,7 +156,10 @@ def test_put_right_without_a_person(name: str, capsys: pytest.CaptureFixture[str
     fault, within, action = FAULTS[name]
     cluster.wait_for(all_in_service, 60, "all in service before")
     known = len(ledger())
+    # no run in the middle of making the fault
+    systemctl(cluster.CONTROLLER, "stop", "slurm-cluster-health.timer", "slurm-cluster-health.service")
     with fault():
+        systemctl(cluster.CONTROLLER, "start", "slurm-cluster-health.timer")
         took = cluster.wait_for(well, within, f"{name}: back; {cluster.node(NODE)}, {show(NODE, 'slurmd', 'ActiveState', 'SubState')}")
         if action:
             cluster.wait_for(

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.usefixtures("no_timer")
 
 NODE = cluster.COMPUTES[1]
 HOLD = "/run/hpcguard/hold"
+UNIT = "/etc/systemd/system/slurmd.service"
 Wish = Callable[[], contextlib.AbstractContextManager[None]]
 
 
@@ -26,7 +27,6 @@ def slurmd_is(*words: str) -> Iterator[None]:
     for command in words:
         systemctl(NODE, *command.split(), "slurmd")
     yield
-    systemctl(NODE, "unmask", "--runtime", "slurmd")
     systemctl(NODE, "enable", "slurmd")
     systemctl(NODE, "start", "slurmd")
 
@@ -68,8 +68,15 @@ def maintenance() -> Iterator[None]:
 
 @contextlib.contextmanager
 def masked() -> Iterator[None]:
-    with slurmd_is("stop", "mask --runtime"):
-        yield
+    """By hand: systemctl refuses to mask a unit whose file lies where the mask would."""
+    systemctl(NODE, "stop", "slurmd")
+    cluster.run(NODE, "mv", UNIT, "/root/slurmd.service.kept")
+    cluster.run(NODE, "ln", "-s", "/dev/null", UNIT)
+    systemctl(NODE, "daemon-reload")
+    yield
+    cluster.run(NODE, "mv", "/root/slurmd.service.kept", UNIT)
+    systemctl(NODE, "daemon-reload")
+    systemctl(NODE, "start", "slurmd")
 
 
 @contextlib.contextmanager
