@@ -52,7 +52,7 @@ SSH += ["-o", "ControlMaster=no", "-o", "ControlPath=none"]
 HOST_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")
 
 # Seconds. A round takes ROUND and some calls of scontrol at most, whatever hangs.
-ROUND, CALL, CONNECTION, LOOKING, FIXING = 60, 10, 13, 20, 15
+ROUND, CALL, CONNECTION, LOOKING, FIXING = 60, 10, 13, 15, 15
 PING = 25  # it asks every controller, and one that hangs costs it 10
 SETTLING = 10  # after a boot nodes register by themselves
 FAN_OUT = 128
