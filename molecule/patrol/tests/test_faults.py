@@ -63,11 +63,13 @@ def wrong_type() -> Iterator[None]:
 def start_limit() -> Iterator[None]:
     with unit_says("[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=2\n[Service]\nRestartSec=1\n"):
         systemctl(NODE, "reset-failed", "slurmd")
+        before = main_pid()
         for _number in range(3):
-            cluster.wait_for(lambda: main_pid() != "0" or failed(), 60, "slurmd runs, or has failed")
-            if not failed():
-                kill_slurmd()
-                cluster.wait_for(lambda: show(NODE, "slurmd", "SubState")["SubState"] != "running", 30, "it is seen dead")
+            kill_slurmd()
+            cluster.wait_for(lambda before=before: main_pid() not in ("0", before) or failed(), 60, "slurmd runs anew, or has failed")
+            before = main_pid()
+            if failed():
+                break
         cluster.wait_for(failed, 60, f"start limit: {show(NODE, 'slurmd', 'Result', 'SubState')}")
         assert show(NODE, "slurmd", "Result")["Result"] == "start-limit-hit"
         yield

@@ -200,9 +200,14 @@ class Patrol:
 
     def fix(self, wanted, actions):
         """Act on hosts, as many at once as this round may; returns the nodes acted on."""
+        wanted = [one for one in wanted if one[1] in actions]
+        if not wanted:
+            return set()
+        # somebody may have drained one since the look
+        closed = {node["name"] for node in self.nodes() if node_policy.meant(node)}
         chosen = {}
         for node, action, why in wanted:
-            if action in actions and self.may_touch(node["name"]):
+            if node["name"] not in closed and self.may_touch(node["name"]):
                 self.memory.tried(node["name"], action, why, time.time())
                 chosen[node["name"]] = (node, action)
         if not chosen:
@@ -237,6 +242,7 @@ class Patrol:
             except Failure as failure:
                 said = failure.args[0]
             self.say_done(name, action, said)
+        self.save()
 
     def round(self):
         """Look once and act where that is allowed: munge, then slurmd, then one reconfigure."""
@@ -258,6 +264,7 @@ class Patrol:
         elsewhere = elsewhere or self.stands_by_for()
         if elsewhere:
             say(u"备用控制器, 只查看 / this controller stands by, its patrol only looks; at work: %s" % elsewhere)
+            self.acting = False
             return
         started = self.fix(wanted, node_policy.ON_MUNGE)
         if started:
@@ -296,8 +303,10 @@ class Patrol:
             self.wait(lambda: not self.lacking(), min(SETTLING, max(0, until - loaders.now())))
 
     def controller_answers(self):
-        """True when slurmctld does; until then daemons that should run here are started. One that runs is waited for:
-        slurmdbd may be converting its database."""
+        """True when slurmctld does; until then the daemons that should run here are started, each once.
+
+        One that runs or starts is waited for: slurmdbd may be converting its database.
+        """
         for unit in CONTROLLER_DAEMONS if self.acting else ():
             show = systemd_unit.parse_show(loaders.systemctl(["show", unit], CALL).out)
             if unit not in self.started and node_policy.may_start(show):

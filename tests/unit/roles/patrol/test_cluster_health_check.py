@@ -541,6 +541,17 @@ def test_a_wrong_clock_is_named(simulated: Cluster) -> None:
     assert simulated.touched() == []
 
 
+def test_a_node_that_somebody_drains_during_the_look_is_left_alone(simulated: Cluster) -> None:
+    """What Slurm says just before the action counts."""
+    simulated.nodes("IDLE", "IDLE")
+    simulated.put("look", FAILED)
+    simulated.nodes("IDLE", "IDLE", after=("IDLE+DRAIN Reason=dimm swap [root@2026-12-01T00:00:00]", "IDLE"))
+    looking = (simulated.home / "ssh").read_text()
+    (simulated.home / "ssh").write_text(looking.replace("\ncat ", f"\ncp {simulated.home}/after {simulated.home}/nodes\ncat "))
+    simulated.run("--fix")
+    assert simulated.touched() == ["h2 start"]
+
+
 # --- controller and network first ---
 
 
