@@ -21,7 +21,7 @@ LOOK = (
     "echo hpcguard:munge; systemctl show munge.service -p LoadState -p ActiveState -p SubState -p Result -p UnitFileState"
     " -p InactiveEnterTimestampMonotonic -p ExecMainStartTimestampMonotonic; "
     "echo hpcguard:slurmd; systemctl show slurmd.service -p LoadState -p ActiveState -p SubState -p Result -p UnitFileState"
-    " -p KillMode -p Type -p ExecStart -p Job -p Requires -p BindsTo"
+    " -p KillMode -p Restart -p Type -p ExecStart -p Job -p Requires -p BindsTo"
     " -p InactiveEnterTimestampMonotonic -p InactiveExitTimestampMonotonic -p ExecMainStartTimestampMonotonic; "
     "echo hpcguard:heartbeat; head -c 2000 /run/hpcguard/health_check.last 2>/dev/null; echo; "
     "echo hpcguard:facts; "
@@ -32,13 +32,13 @@ LOOK = (
     "echo hpcguard:end'"
 )
 
-# The counter of starts is reset only where it is what stands in the way.
-_START = "case $(systemctl show -p Result {unit}) in *start-limit*) systemctl reset-failed {unit};; esac; "
 # Gone at the next boot. systemd takes the drop-ins of a unit in the order of their names.
 _DROP_IN = "/run/systemd/system/slurmd.service.d"
 _CORRECTION = "[Service]\\nType=simple\\nKillMode=process\\n"
 COMMANDS = {
-    node_policy.START_MUNGE: _START.format(unit="munge.service") + "timeout 10 systemctl start munge.service",
+    # the counter of starts is reset only where it may be what stands in the way
+    node_policy.START_MUNGE: "timeout 5 systemctl start munge.service || "
+    "{ systemctl reset-failed munge.service; timeout 5 systemctl start munge.service; }",
     node_policy.RESTART_MUNGE: "timeout 10 systemctl restart munge.service",
     node_policy.START_SLURMD: "systemctl --no-block start slurmd.service",
     node_policy.CLEAR_SLURMD: "systemctl reset-failed slurmd.service; systemctl --no-block start slurmd.service",

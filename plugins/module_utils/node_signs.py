@@ -191,10 +191,19 @@ def _slurmd(host, stuck_after):
     if active not in ("failed", "inactive") or slurmd.get("Job", "0") not in ("", "0"):
         return "busy"
     if active == "failed":
-        return "start limit" if slurmd.get("Result", "").startswith("start-limit") else "failed"
+        return "start limit" if gave_up(slurmd) else "failed"
     if not _usec(slurmd, "ExecMainStartTimestampMonotonic") and not _usec(slurmd, "InactiveEnterTimestampMonotonic"):
         return "never started"
     return "stopped with munge" if _stopped_with_munge(host) else "stopped"
+
+
+def gave_up(show):
+    """Whether systemd will not start a failed unit again for its start limit.
+
+    Result= tells it only where nothing had failed before; else the unit has failed though systemd was told to restart it.
+    """
+    limited = show.get("Result", "").startswith("start-limit") or show.get("Restart", "no") != "no"
+    return show.get("ActiveState") == "failed" and limited
 
 
 def _stopped_with_munge(host):

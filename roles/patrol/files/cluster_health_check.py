@@ -311,7 +311,7 @@ class Patrol:
             show = systemd_unit.parse_show(loaders.systemctl(["show", unit], CALL).out)
             if unit not in self.started and node_policy.may_start(show):
                 self.started.add(unit)
-                if show.get("Result", "").startswith("start-limit"):
+                if node_signs.gave_up(show):
                     loaders.systemctl(["reset-failed", unit], CALL)
                 done = loaders.systemctl(["--no-block", "start", unit], CALL)
                 say(u"%s: 启动 / started: %s" % (unit, u"ok" if done.rc == 0 else host_look.last_line(done.err)))

@@ -214,7 +214,7 @@ def test_a_command_that_restarts_slurmd_sets_or_needs_kill_mode_process() -> Non
 def test_only_a_start_limit_has_its_counter_reset() -> None:
     resetting = {action for action, command in host_look.COMMANDS.items() if "reset-failed" in command}
     assert resetting == {policy.CLEAR_SLURMD, policy.START_MUNGE}
-    assert "*start-limit*) systemctl reset-failed" in host_look.COMMANDS[policy.START_MUNGE]
+    assert "start munge.service || { systemctl reset-failed" in host_look.COMMANDS[policy.START_MUNGE]
 
 
 def test_the_explanation_names_every_row_in_aligned_columns() -> None:
@@ -378,10 +378,20 @@ def test_case_26_one_failure_at_boot_is_transient() -> None:
     assert act(LOST, host(slurmd=gave_up)) == policy.START_SLURMD
 
 
-@pytest.mark.parametrize("result", ["start-limit-hit", "start-limit"])
-def test_case_20_a_start_limit_is_cleared_under_both_names(result: str) -> None:
-    """systemd 219 calls it start-limit."""
-    assert act(LOST, host(slurmd=unit("failed", "failed", Result=result))) == policy.CLEAR_SLURMD
+@pytest.mark.parametrize(
+    ("result", "restart", "action"),
+    [
+        ("start-limit-hit", "no", policy.CLEAR_SLURMD),
+        # systemd 219 calls it so
+        ("start-limit", "no", policy.CLEAR_SLURMD),
+        # what failed first stays the result (seen on 252)
+        ("signal", "always", policy.CLEAR_SLURMD),
+        ("exit-code", "on-failure", policy.CLEAR_SLURMD),
+        ("signal", "no", policy.START_SLURMD),
+    ],
+)
+def test_case_20_a_start_limit_is_cleared_whatever_systemd_calls_it(result: str, restart: str, action: str) -> None:
+    assert act(LOST, host(slurmd=unit("failed", "failed", Result=result, Restart=restart))) == action
 
 
 @pytest.mark.parametrize(

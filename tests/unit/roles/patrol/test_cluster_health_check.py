@@ -482,9 +482,9 @@ def test_the_ledger_is_roots_alone_and_tells_what_brought_a_node_back(simulated:
     for _round in range(3):
         simulated.run("--fix")
     assert [(one["node"], one["event"], one["what"]) for one in simulated.ledger()] == [
+        ("n3", "drained", "disk"),
         ("n1", "fixed", "reconfigure"),
         ("n2", "fixed", "start slurmd"),
-        ("n3", "drained", "disk"),
     ]
     assert (simulated.home / "state").stat().st_mode & 0o777 == 0o700
     assert (simulated.home / "state/ledger.jsonl").stat().st_mode & 0o777 == 0o600
