@@ -100,6 +100,16 @@ LOST = "DOWN+NOT_RESPONDING Reason=Not responding [slurm@2026-12-01T00:00:00]"
 CHANGED_KEY = "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.\n"
 
 
+RECORD = (ROOT / "tests/fixtures/adopt/node-22.05.txt").read_text(encoding="utf-8").splitlines()[0].rstrip()
+
+
+def recorded(number: int, state: str) -> str:
+    """Node n1 on host h1 as scontrol printed one; a reason stands at the end."""
+    before, separator, reason = state.partition(" Reason=")
+    line = RECORD.replace("k8s-node-01", f"n{number}", 1).replace("NodeAddr=k8s-node-01", f"NodeAddr=h{number}")
+    return line.replace("State=IDLE", f"State={before}") + separator + reason
+
+
 class Cluster:
     """A home for the stand-ins, the program and its library."""
 
@@ -122,7 +132,7 @@ class Cluster:
     def nodes(self, *states: str, after: tuple[str, ...] = ()) -> None:
         for name, listed in (("nodes", states), ("after", after)):
             if listed:
-                lines = [f"NodeName=n{number} NodeAddr=h{number} State={state}" for number, state in enumerate(listed, 1)]
+                lines = [recorded(number, state) for number, state in enumerate(listed, 1)]
                 (self.home / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def put(self, name: str, text: str = "") -> None:
