@@ -9,10 +9,10 @@ export LAB_ID ?=
 
 SCENARIOS := $(sort $(patsubst molecule/%/molecule.yml,molecule-%,$(wildcard molecule/*/molecule.yml)))
 # Hours, not minutes: these have targets of their own.
-LONG := molecule-fault_table molecule-releases
+LONG := molecule-fault_table molecule-patrol molecule-releases
 # The cold start is mostly waiting, so it runs beside the last one.
 ORDERED := $(filter-out $(LONG) molecule-cold_start molecule-transaction,$(SCENARIOS)) 'molecule-cold_start&' molecule-transaction
-.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults releases bench clean
+.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults patrol releases bench clean
 
 help:                   ## this text
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -59,6 +59,9 @@ $(SCENARIOS): molecule-%: setup
 faults: setup           ## everything that can break while a rollout runs; writes docs/fault-table.md
 	molecule test -s fault_table
 	tests/tools/fault-table reports/fault-table.json
+
+patrol: setup           ## layer 2 by itself: faults put right, wishes left alone, cold starts in every order
+	molecule test -s patrol
 
 releases: setup         ## every release of Debian, both layouts, Python 2.7; writes the matrix of the READMEs
 	molecule test -s releases

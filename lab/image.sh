@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/choices.sh"
 
-PACKAGES=systemd,systemd-sysv,dbus,iproute2,iputils-ping,openssh-server,procps,less,python3,munge
+PACKAGES=systemd,systemd-sysv,dbus,iproute2,iputils-ping,openssh-server,procps,less,python3,python3-clustershell,munge
 PACKAGES+=,slurm-client,slurmd,slurmctld,slurmdbd,mariadb-server
 # Without these lines mmdebstrap takes the release with its updates.
 sources=() options=()

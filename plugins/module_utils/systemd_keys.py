@@ -222,23 +222,46 @@ def timer_problems(units, least):
     problems = []
     says = {name: _last_values(text) for name, text in units.items()}
     for name in sorted(name for name in says if name.endswith(".timer")):
-        timer = says[name]
-        if not any(timer.get(("Timer", key)) for key in _REPEATS):
+        elapses = _elapses(units[name])
+        if not elapses.intersection(_REPEATS):
             problems.append("%s: it elapses once only, without any of %s" % (name, ", ".join(_REPEATS)))
-        elif not any(timer.get(("Timer", key)) for key in _BEGINS):
+        elif not elapses.intersection(_BEGINS):
             problems.append("%s: it never elapses a first time, without any of %s" % (name, ", ".join(_BEGINS)))
-        service = timer.get(("Timer", "Unit")) or name[: -len(".timer")] + ".service"
+        service = says[name].get(("Timer", "Unit")) or name[: -len(".timer")] + ".service"
         remains = says.get(service, {}).get(("Service", "RemainAfterExit"), "")
-        if remains.lower() in ("yes", "true", "on", "1"):
+        if remains.lower() in ("yes", "y", "true", "t", "on", "1"):
             problems.append("%s: RemainAfterExit=%s keeps it active, so %s never elapses again" % (service, remains, name))
     for name, seconds in sorted(least.items()):
-        said = says.get(name, {}).get(("Service", "TimeoutStartSec"))
-        if said is None:
+        service = says.get(name)
+        if service is None:
             continue
+        key, said = _start_limit(units[name], service)
         limit = int(said) * 1000000 if said.isdigit() else systemd_unit.parse_usec(said)
-        if limit and limit < seconds * 1000000:  # 0 and infinity: no limit
-            problems.append("%s: TimeoutStartSec=%s would end a run that may take %d s" % (name, said, seconds))
+        if not limit:  # 0 and infinity; none is what a oneshot has by itself
+            problems.append("%s: without a time limit a run that hangs would keep every later one away: %s=%s" % (name, key, said))
+        elif limit < seconds * 1000000:
+            problems.append("%s: %s=%s would end a run that may take %d s" % (name, key, said, seconds))
     return problems
+
+
+def _elapses(text):
+    """The keys by which a timer elapses; an empty one resets all that stand before it."""
+    found = set()
+    for section, key, value in systemd_unit.parse_unit(text):
+        if section == "Timer" and key in _BEGINS + _REPEATS:
+            if not value:
+                found.clear()
+            elif value != "infinity":
+                found.add(key)
+    return found
+
+
+def _start_limit(text, service):
+    """(key, value) that limits the start of a service: the last of TimeoutSec and TimeoutStartSec."""
+    given = [(key, value) for section, key, value in systemd_unit.parse_unit(text) if section == "Service"]
+    given = [one for one in given if one[0] in ("TimeoutSec", "TimeoutStartSec")]
+    # systemd's default is 90 s, but none for a oneshot
+    return given[-1] if given else ("TimeoutStartSec", "infinity" if service.get(("Service", "Type")) == "oneshot" else "90")
 
 
 def _last_values(text):

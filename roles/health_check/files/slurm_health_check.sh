@@ -25,6 +25,9 @@ readonly ALL_CHECKS='root_writable tmp_writable mounts dirs_writable memory disk
 # When each phase is over, in hundredths of a second from the start, whatever hangs. What a phase does not use, the
 # next one has. slurmd would kill the script after 60 s.
 readonly START_UNTIL=400 PROBES_UNTIL=600 READ_UNTIL=1000 UPDATE_UNTIL=1400 READ_BACK_UNTIL=1550 TEXTFILE_UNTIL=1600 END=1700
+# A drain that comes back within STABLE seconds after it was taken back takes twice as many good runs to be taken back
+# again, up to so many times the setting.
+readonly STABLE=3600 MOST_PATIENCE=16
 # How long to wait for what was killed.
 readonly KILL_GRACE=30
 
@@ -339,11 +342,19 @@ fi
 
 # --- the last run
 
-good_runs=0 bad_runs=0
+good_runs=0 bad_runs=0 undrain_after=$HC_UNDRAIN_AFTER undrained_at=0
 if [[ -r $run_dir/health_check.last ]]; then
     while IFS='=' read -r key value; do
-        if [[ $key == good_runs || $key == bad_runs ]] && [[ $value =~ ^[0-9]{1,9}$ ]]; then printf -v "$key" %d "$((10#$value))"; fi
+        if [[ " good_runs bad_runs undrain_after undrained_at " == *" $key "* && $value =~ ^[0-9]{1,10}$ ]]; then
+            printf -v "$key" %d "$((10#$value))"
+        fi
     done <"$run_dir/health_check.last"
+fi
+printf -v epoch '%(%s)T' -1
+# What was taken back and lasted, or is set otherwise by now, counts no longer.
+stable=$((undrained_at > 0 && (epoch - undrained_at >= STABLE || epoch < undrained_at)))
+if ((stable || undrain_after < HC_UNDRAIN_AFTER || undrain_after > HC_UNDRAIN_AFTER * MOST_PATIENCE)); then
+    undrain_after=$HC_UNDRAIN_AFTER undrained_at=0
 fi
 if [[ $verdict == pass ]]; then good_runs=$((good_runs + 1)) bad_runs=0; else bad_runs=$((bad_runs + 1)) good_runs=0; fi
 
@@ -377,7 +388,7 @@ decide() {
     elif drained && ! ours; then choose keep "drained by somebody else: $(plain "$reason" 60)"
     elif [[ $verdict == pass ]] && ! drained; then choose keep ''
     elif [[ $verdict == pass ]] && ((HC_UNDRAIN_AFTER == 0)); then choose keep 'it stays drained: taking drains back is switched off'
-    elif [[ $verdict == pass ]] && ((good_runs < HC_UNDRAIN_AFTER)); then choose keep "it stays drained: good run $good_runs of $HC_UNDRAIN_AFTER"
+    elif [[ $verdict == pass ]] && ((good_runs < undrain_after)); then choose keep "it stays drained: good run $good_runs of $undrain_after"
     elif [[ $verdict == pass ]]; then choose undrain 'undrained'
     elif ((bad_runs < HC_DRAIN_AFTER)); then choose keep "bad run $bad_runs of $HC_DRAIN_AFTER"
     elif drained && [[ $reason == "$wanted_reason" ]]; then choose keep 'already drained'
@@ -403,14 +414,20 @@ if ! read_node "$READ_UNTIL"; then
 else
     decide
     # a request that failed or timed out may have been applied all the same
-    if ! request && ! { read_node "$READ_BACK_UNTIL" && applied; }; then why="$action failed" status=1; fi
+    if ! request && ! { read_node "$READ_BACK_UNTIL" && applied; }; then
+        why="$action failed" status=1
+    elif [[ $action == undrain ]] || { ((undrained_at == 0 && undrain_after > HC_UNDRAIN_AFTER)) && [[ $verdict == pass ]] && ! drained; }; then
+        undrained_at=$epoch # by us, or by somebody else meanwhile
+    elif [[ $action == drain ]] && ((undrained_at > 0)); then
+        undrain_after=$((undrain_after * 2)) undrained_at=0
+        if ((undrain_after > HC_UNDRAIN_AFTER * MOST_PATIENCE)); then undrain_after=$((HC_UNDRAIN_AFTER * MOST_PATIENCE)); fi
+    fi
 fi
 
 # --- what this run leaves
 
 clock
 printf -v duration '%d.%02d' $(((now - BEGAN) / 100)) $(((now - BEGAN) % 100))
-printf -v epoch '%(%s)T' -1
 
 replace() { cat >"$1.new" && mv -f -- "$1.new" "$1"; } # in one step, from standard input
 
@@ -421,6 +438,8 @@ verdict=$verdict
 failed=$failed_names
 good_runs=$good_runs
 bad_runs=$bad_runs
+undrain_after=$undrain_after
+undrained_at=$undrained_at
 duration=$duration
 action=$action
 END_OF_FILE

@@ -5,9 +5,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Patrol of a Slurm cluster, run on the controller: sees the nodes as slurmctld does, looks at their hosts over SSH.
 
-Without options it looks and reports. --fix starts a dead munge, lets nodes that are well register again by one
-reconfigure, and starts or restarts slurmd where that is safe. What somebody meant is left alone, with the reason said.
-On a backup controller that stands by it only looks.
+Without options it looks and reports. --fix does what the table of --explain says: it brings munge and slurmd back, lets
+nodes that are well register again by one reconfigure, and opens what only we or the outage closed. What somebody meant
+is left alone, with the reason said. On a backup controller that stands by it only looks.
 Exit status: 0 every node that should be in service is, 1 some are not, 2 the patrol itself could not work.
 """
 
@@ -21,9 +21,9 @@ import fcntl
 import json
 import os
 import platform
+import random
 import re
 import sys
-import threading
 import time
 import traceback
 
@@ -31,93 +31,39 @@ import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "lib", "hpcguard"))
 sys.dont_write_bytecode = True
 
-from slurmguard import finding, loaders, node_policy, rollout_lock, scontrol_text
-
-# What is asked of a host in one call. Fixed text, nothing of the cluster's goes into it; it ends by itself even
-# when the connection is cut. The marks keep out what a shell's start-up files print.
-LOOK = (
-    "exec timeout 10 sh -c '"
-    "echo hpcguard:munge; systemctl show munge.service"
-    " -p LoadState -p ActiveState -p UnitFileState -p InactiveEnterTimestampMonotonic; "
-    "echo hpcguard:slurmd; systemctl show slurmd.service"
-    " -p LoadState -p ActiveState -p SubState -p Result -p UnitFileState -p KillMode -p Job"
-    " -p Requires -p BindsTo -p InactiveEnterTimestampMonotonic -p ExecMainStartTimestampMonotonic; "
-    "echo hpcguard:facts; "
-    "munge -n 2>/dev/null | unmunge >/dev/null 2>&1 && echo credential; "
-    "test -e /run/hpcguard/hold && echo hold; "
-    "echo hpcguard:end'"
+from slurmguard import (
+    fan_out,
+    finding,
+    host_look,
+    ledger,
+    loaders,
+    node_policy,
+    node_signs,
+    patrol_memory,
+    patrol_metrics,
+    rollout_lock,
+    scontrol_text,
+    systemd_unit,
 )
-FIXES = {
-    node_policy.START_MUNGE: "systemctl reset-failed munge.service; timeout 10 systemctl start munge.service",
-    node_policy.START_SLURMD: "systemctl reset-failed slurmd.service; systemctl --no-block start slurmd.service",
-    node_policy.RESTART_SLURMD: "systemctl --no-block restart slurmd.service",
-}
+
 # Never a question, never a connection of somebody else's; the controller's own known hosts count.
 SSH = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"]
 SSH += ["-o", "ControlMaster=no", "-o", "ControlPath=none"]
 HOST_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")
 
-# Seconds. A round takes ROUND and two calls of scontrol at most, whatever hangs.
-ROUND, CALL, CONNECTION, LOOKING, FIXING = 60, 10, 14, 40, 20
+# Seconds. A round takes ROUND and some calls of scontrol at most, whatever hangs.
+ROUND, CALL, CONNECTION, LOOKING, FIXING = 60, 10, 13, 15, 15
 PING = 25  # it asks every controller, and one that hangs costs it 10
 SETTLING = 10  # after a boot nodes register by themselves
-FAN_OUT = 64
-MEMORY = 3600
-
-# What ssh says, and what that means.
-SSH_PROBLEMS = (
-    ("HOST IDENTIFICATION HAS CHANGED", u"主机密钥已改变", u"its host key changed"),
-    ("Host key verification failed", u"主机密钥未知", u"its host key is not known here"),
-    ("Permission denied", u"SSH 拒绝登录", u"ssh is not let in"),
-    ("Could not resolve", u"无法解析主机名", u"its name cannot be resolved"),
-    ("timed out", u"连接超时", u"no answer in time"),
-    ("not responding", u"连接超时", u"no answer in time"),
-    ("Connection refused", u"SSH 连接被拒绝", u"ssh is refused"),
-    ("No route to host", u"网络不可达", u"no route to it"),
-)
-LATE = (u"未在时限内应答", u"no answer in time")
+FAN_OUT = 128
+# A node that booted no longer than this before the controller went down with it.
+OUTAGE = 3600
+# In the order in which they need one another.
+CONTROLLER_DAEMONS = ("munge.service", "slurmdbd.service", "slurmctld.service")
 
 
 class Failure(Exception):
     """The patrol itself cannot work."""
-
-
-class Memory:
-    """What earlier rounds did: {node: {reconfigured: epoch, tries: {action: [epochs]}}}, forgotten after an hour."""
-
-    def __init__(self, path):
-        self.path = path
-        try:
-            self.nodes = json.loads(loaders.read_text(path) or "{}")
-            self._forget()
-        except (AttributeError, TypeError, ValueError):
-            self.nodes = {}
-
-    def _forget(self):
-        now = time.time()
-        for node in list(self.nodes.values()):
-            node["tries"] = {action: [when for when in tries if 0 <= now - when < MEMORY] for action, tries in node["tries"].items()}
-            if not 0 <= now - node["reconfigured"] < MEMORY:
-                node["reconfigured"] = 0
-
-    def of(self, name):
-        known = self.nodes.get(name, {"reconfigured": 0, "tries": {}})
-        return {
-            "reconfigured": bool(known["reconfigured"]),
-            "tries": {action: len(tries) for action, tries in known["tries"].items()},
-        }
-
-    def tried(self, name, action):
-        self.nodes.setdefault(name, {"reconfigured": 0, "tries": {}})["tries"].setdefault(action, []).append(time.time())
-
-    def reconfigured(self, names, still_missing):
-        """Remember who did not come back by this round's reconfigure."""
-        for name in names:
-            node = self.nodes.setdefault(name, {"reconfigured": 0, "tries": {}})
-            node["reconfigured"] = time.time() if name in still_missing else 0
-
-    def save(self):
-        loaders.write_atomic(self.path, json.dumps(self.nodes, sort_keys=True).encode("ascii"), os.geteuid(), os.getegid())
 
 
 class Patrol:
@@ -126,26 +72,48 @@ class Patrol:
     def __init__(self, options, acting):
         self.options = options
         self.acting = acting
-        self.memory = Memory(os.path.join(options.run_dir, "patrol.json"))
+        self.memory_path = os.path.join(options.run_dir, "patrol.json")
+        self.memory = patrol_memory.Memory(loaders.read_text(self.memory_path), options.back_off)
+        self.ledger = ledger.loads(loaders.read_text(options.ledger))
+        self.since = loaders.boot_epoch() - OUTAGE if options.bootstrap else None
         self.report = {}
+        self.suspected = None
         self.touched = set()
+        self.most = 0
+        self.started = set()
+        self.progress = None
         self.deadline = loaders.now() + ROUND
 
     def left(self, limit):
         """Seconds that something may take: no more than the round has left."""
         return max(0.2, min(limit, self.deadline - loaders.now()))
 
+    # --- what is remembered ---
+
+    def note(self, name, event, what, why):
+        """An entry of the ledger, of layer 2."""
+        self.ledger = ledger.note(self.ledger, ledger.entry(time.time(), name, event, 2, what, why))
+
+    def save(self):
+        """Only while this run holds the lock: nobody else writes then."""
+        write_own(self.memory_path, self.memory.dumps(), 0o644)
+        folder = os.path.dirname(self.options.ledger)
+        if not os.path.isdir(folder):
+            loaders.make_dirs(os.path.dirname(folder))
+            os.mkdir(folder, 0o700)
+        write_own(self.options.ledger, ledger.dumps(self.ledger), 0o600)
+
     # --- Slurm ---
 
     def scontrol(self, *args, **limit):
-        done = loaders.scontrol(self.options.scontrol, args, limit.get("limit", CALL))
+        done = loaders.scontrol(self.options.scontrol, args, self.left(limit.get("limit", CALL)))
         if done.rc != 0:
-            raise Failure(u"scontrol %s: %s" % (" ".join(args), last_line(done.err) or u"status %s" % done.rc))
+            raise Failure(u"scontrol %s: %s" % (" ".join(args), host_look.last_line(done.err) or u"status %s" % done.rc))
         return done.out
 
     def stands_by_for(self):
         """The controller at work, when that is not this host's: its own patrol acts, under the lock that a rollout leaves there."""
-        pinged = scontrol_text.parse_ping(self.scontrol("ping", limit=self.left(PING)))
+        pinged = scontrol_text.parse_ping(self.scontrol("ping", limit=PING))
         return scontrol_text.stands_by_for(pinged, platform.node())
 
     def nodes(self):
@@ -175,170 +143,247 @@ class Patrol:
 
     # --- hosts ---
 
-    def ssh(self, node, command, seconds):
-        if not HOST_NAME.match(node["address"]):
-            return loaders.Result(255, err="%s is no host name" % node["address"])
-        return loaders.run([self.options.ssh] + SSH + ["--", node["address"], command], min(seconds, CONNECTION))
-
-    def on_hosts(self, nodes, seconds, command_of):
+    def on_hosts(self, nodes, seconds, command_of, stdin=""):
         """Run a command on many hosts at once, in bounded time: {name: result, None where there was no time}."""
-        deadline = loaders.now() + self.left(seconds)
-        waiting, results = list(reversed(nodes)), {}
-
-        def work():
-            while waiting and loaders.now() < deadline:
-                try:
-                    node = waiting.pop()
-                except IndexError:
-                    return
-                results[node["name"]] = self.ssh(node, command_of(node), max(0.2, deadline - loaders.now()))
-
-        threads = [threading.Thread(target=work) for _number in range(min(FAN_OUT, len(nodes)))]
-        for thread in threads:
-            thread.daemon = True
-            thread.start()
-        for thread in threads:
-            thread.join(max(0.1, deadline + 3 - loaders.now()))
-        return {node["name"]: results.get(node["name"]) for node in nodes}
+        refused = {node["name"]: "%s is no host name" % node["address"] for node in nodes if not HOST_NAME.match(node["address"])}
+        commands = [
+            (node["name"], [self.options.ssh] + SSH + ["--", node["address"], command_of(node)])
+            for node in nodes
+            if node["name"] not in refused
+        ]
+        results = fan_out.run_all(commands, FAN_OUT, CONNECTION, self.left(seconds), stdin)
+        results.update({name: loaders.Result(255, err=why) for name, why in refused.items()})
+        return results
 
     def look(self, nodes):
         """What is seen on the hosts, for :func:`node_policy.decide`."""
-        results = self.on_hosts(nodes, LOOKING, lambda node: LOOK)
-        return {name: read_look(done) for name, done in results.items()}
+        # those that answer first; of the others, none is always the last
+        nodes = list(nodes)
+        random.shuffle(nodes)
+        nodes.sort(key=node_policy.missing)
+        made = loaders.run(["munge", "-n"], 5)
+        credential = made.out if made.rc == 0 else ""
+        asked = time.time()
+        results = self.on_hosts(nodes, LOOKING, lambda node: host_look.LOOK, credential)
+        answered = time.time()
+        return {name: host_look.parse(done, asked, answered, bool(credential)) for name, done in results.items()}
 
     # --- deciding and acting ---
 
+    def judge(self, node, host):
+        past = self.memory.of(node["name"], time.time())
+        return node_policy.decide(node, host, past, self.since, self.options.stuck_after)
+
     def decide(self, nodes, hosts):
-        """[(node, action)] of what is to be done; everything is noted for the report."""
+        """[(node, action, why)] of what is to be done; everything is noted for the report."""
         wanted = []
         for node in nodes:
-            action, chinese, english = node_policy.decide(node, hosts.get(node["name"]), self.memory.of(node["name"]))
-            entry = self.report.setdefault(node["name"], {"done": [], "state": finding.clean_text(node["state"])})
+            name = node["name"]
+            action, chinese, english = self.judge(node, hosts.get(name) or host_look.unseen())
+            entry = self.report.setdefault(name, {"done": [], "state": finding.clean_text(node["state"])})
             entry.update(action=action, zh=finding.clean_text(chinese), en=finding.clean_text(english))
+            if action not in node_policy.PASSIVE:
+                wanted.append((node, action, english))
+            if action == node_policy.PERSON and self.memory.of(name, time.time())["tries"] and self.acting and self.memory.gives_up(name):
+                self.note(name, "gave_up", action, english)
             if action != node_policy.NOTHING:
-                wanted.append((node, action))
-            if action != node_policy.NOTHING or node_policy.missing(node):
-                say(u"%s (%s): %s / %s -> %s" % (node["name"], node["state"], chinese, english, action))
+                say(u"%s (%s): %s / %s -> %s" % (name, node["state"], chinese, english, action))
         return wanted
 
-    def fix(self, wanted, actions, most):
+    def may_touch(self, name):
+        """Whether this round may touch one more node; then it counts."""
+        if name not in self.touched and len(self.touched) >= self.most:
+            say(u"%s: 本轮已达上限 / left for the next round, at most %d nodes in one" % (name, self.most))
+            return False
+        self.touched.add(name)
+        return True
+
+    def fix(self, wanted, actions):
         """Act on hosts, as many at once as this round may; returns the nodes acted on."""
-        chosen = []
-        for node, action in wanted:
-            if action not in actions:
-                continue
-            if node["name"] not in self.touched and len(self.touched) >= most:
-                say(u"%s: 本轮已达上限 / left for the next round, at most %d nodes in one" % (node["name"], most))
-                continue
-            self.touched.add(node["name"])
-            self.memory.tried(node["name"], action)
-            chosen.append((node, action))
+        wanted = [one for one in wanted if one[1] in actions]
+        if not wanted:
+            return set()
+        # somebody may have drained one since the look
+        closed = {node["name"] for node in self.nodes() if node_policy.meant(node)}
+        chosen = {}
+        for node, action, why in wanted:
+            if node["name"] not in closed and self.may_touch(node["name"]):
+                self.memory.tried(node["name"], action, why, time.time())
+                chosen[node["name"]] = (node, action)
         if not chosen:
-            return []
+            return set()
         # remembered before it is done: whatever happens now, it counts as a try
-        self.memory.save()
-        action_of = {node["name"]: action for node, action in chosen}
-        results = self.on_hosts([node for node, _action in chosen], FIXING, lambda node: FIXES[action_of[node["name"]]])
+        self.save()
+        nodes = [node for node, _action in chosen.values()]
+        results = self.on_hosts(nodes, FIXING, lambda node: host_look.COMMANDS[chosen[node["name"]][1]])
         for name, done in results.items():
-            said = u"no time left" if done is None else (u"ok" if done.rc == 0 else last_line(done.err) or u"status %s" % done.rc)
-            self.report[name]["done"].append({"action": action_of[name], "result": said})
-            say(u"%s: %s: %s" % (name, action_of[name], said))
-        return [node for node, _action in chosen]
+            self.say_done(name, chosen[name][1], outcome(done))
+        return set(chosen)
+
+    def say_done(self, name, action, said):
+        self.report[name]["done"].append({"action": action, "result": said})
+        say(u"%s: %s: %s" % (name, action, said))
+
+    def open_up(self, wanted, hosts):
+        """Resume and undrain, each after another look at what Slurm says of the node just then."""
+        wanted = {node["name"]: (action, why) for node, action, why in wanted if action in node_policy.ON_NODE}
+        if not wanted:
+            return
+        for node in self.nodes():
+            name = node["name"]
+            action, why = wanted.get(name, (None, None))
+            if action is None or self.judge(node, hosts[name])[0] != action or not self.may_touch(name):
+                continue
+            self.memory.tried(name, action, why, time.time())
+            try:
+                self.scontrol("update", "nodename=" + name, "state=" + action)
+                said = u"ok"
+                self.note(name, "resumed" if action == node_policy.RESUME else "undrained", action, why)
+            except Failure as failure:
+                said = failure.args[0]
+            self.say_done(name, action, said)
+        self.save()
 
     def round(self):
         """Look once and act where that is allowed: munge, then slurmd, then one reconfigure."""
         # asked before and after the look, so that a primary that only restarts is not taken for a dead one
         elsewhere = self.stands_by_for() if self.acting else ""
         nodes = self.nodes()
+        self.compare(nodes)
         open_to = [node for node in nodes if not node_policy.meant(node)]
-        most = node_policy.most_nodes(len(open_to), self.options.most)
+        self.most = node_policy.most_nodes(len(open_to), self.options.most, self.options.most_percent)
         hosts = self.look(open_to)
         wanted = self.decide(nodes, hosts)
+        self.suspected = node_policy.suspect(open_to, hosts, {name: entry["action"] for name, entry in self.report.items()})
+        if self.suspected:
+            say(u"%s / %s" % self.suspected)
+            # a reconfigure touches no daemon, and is what helps nodes that are well and silent
+            wanted = [one for one in wanted if one[1] == node_policy.RECONFIGURE]
         if not self.acting or not wanted:
             return
         elsewhere = elsewhere or self.stands_by_for()
         if elsewhere:
             say(u"备用控制器, 只查看 / this controller stands by, its patrol only looks; at work: %s" % elsewhere)
+            self.acting = False
             return
-        started = {node["name"] for node in self.fix(wanted, (node_policy.START_MUNGE,), most)}
+        started = self.fix(wanted, node_policy.ON_MUNGE)
         if started:
             nodes = self.nodes()
             again = [node for node in nodes if node["name"] in started]
             hosts.update(self.look(again))
             wanted = [one for one in wanted if one[0]["name"] not in started] + self.decide(again, hosts)
-        waited = self.fix(wanted, (node_policy.START_SLURMD, node_policy.RESTART_SLURMD), most)
-        unheard = {node["name"] for node, action in wanted if action == node_policy.RECONFIGURE}
+        waited = self.fix(wanted, node_policy.ON_SLURMD)
+        self.open_up(wanted, hosts)
+        unheard = {node["name"]: why for node, action, why in wanted if action == node_policy.RECONFIGURE}
         if unheard:
+            self.memory.reconfigured(unheard, u"slurmctld did not hear from it", time.time())
+            self.save()
             self.scontrol("reconfigure")
-            say(u"scontrol reconfigure: %s" % u", ".join(sorted(unheard)))
-        names = unheard | started | {node["name"] for node in waited}
+            for name in sorted(unheard):
+                self.say_done(name, node_policy.RECONFIGURE, u"ok")
+        names = set(unheard) | started | waited
         if names:
             self.wait(lambda: not self.missing(names), self.left(self.options.wait))
-        if unheard:
-            self.memory.reconfigured(unheard, self.missing(unheard))
-            self.memory.save()
 
     def missing(self, names):
         return {node["name"] for node in self.nodes() if node["name"] in names and node_policy.missing(node)}
 
     def bootstrap(self):
-        """After a cold start: the controller first, then what registers by itself."""
-        self.wait(self.nodes, self.options.boot_limit)
-        self.wait(lambda: not unready(self.nodes()), SETTLING)
-        self.deadline = loaders.now() + ROUND
+        """After a cold start: the controller's own daemons, then rounds until all nodes are there or the time is over."""
+        until = loaders.now() + self.options.boot_limit
+        self.deadline = until + ROUND
+        self.wait(self.controller_answers, self.options.boot_limit)
+        self.wait(lambda: not self.lacking(), min(SETTLING, max(0, until - loaders.now())))
+        while True:
+            self.deadline = loaders.now() + ROUND
+            self.touched = set()
+            self.round()
+            if not self.lacking() or not self.acting or loaders.now() >= until:
+                return
+            self.wait(lambda: not self.lacking(), min(SETTLING, max(0, until - loaders.now())))
+
+    def controller_answers(self):
+        """True when slurmctld does; until then the daemons that should run here are started, each once.
+
+        One that runs or starts is waited for: slurmdbd may be converting its database.
+        """
+        for unit in CONTROLLER_DAEMONS if self.acting else ():
+            show = systemd_unit.parse_show(loaders.systemctl(["show", unit], CALL).out)
+            if unit not in self.started and node_policy.may_start(show):
+                self.started.add(unit)
+                if node_signs.gave_up(show):
+                    loaders.systemctl(["reset-failed", unit], CALL)
+                done = loaders.systemctl(["--no-block", "start", unit], CALL)
+                say(u"%s: 启动 / started: %s" % (unit, u"ok" if done.rc == 0 else host_look.last_line(done.err)))
+        return bool(self.nodes())
+
+    def lacking(self):
+        """Nodes that should be there and are not; says how many are ready. One that its own check drained is there."""
+        nodes = [node for node in self.nodes() if not node_policy.meant(node)]
+        self.say_ready(nodes)
+        return [node for node in nodes if not scontrol_text.in_service(node)]
+
+    def say_ready(self, nodes):
+        progress = u"%d/%d 节点就绪" % (len([node for node in nodes if is_ready(node)]), len(nodes))
+        if progress != self.progress:
+            say(progress)
+            self.progress = progress
 
     def conclude(self):
         """Say how many nodes are in service; what somebody meant to be out of it does not count."""
-        nodes = [node for node in self.nodes() if not node_policy.meant(node)]
-        lacking = unready(nodes)
+        self.deadline = loaders.now() + CALL
+        everyone = self.nodes()
+        nodes = [node for node in everyone if not node_policy.meant(node)]
         for node in nodes:
-            self.report.setdefault(node["name"], {"done": []}).update(state=finding.clean_text(node["state"]), ready=node not in lacking)
-        ready = len(nodes) - len(lacking)
-        say(u"%d/%d 节点就绪" % (ready, len(nodes)))
-        return {"ready": ready, "total": len(nodes), "nodes": self.report}
+            self.report.setdefault(node["name"], {"done": []}).update(state=finding.clean_text(node["state"]), ready=is_ready(node))
+        ready = len([node for node in nodes if is_ready(node)])
+        self.progress = None
+        self.say_ready(nodes)
+        if self.acting:
+            self.remember(everyone)
+        return {"ready": ready, "total": len(nodes), "nodes": self.report, "suspected": list(self.suspected or ())}
+
+    def remember(self, nodes):
+        now = time.time()
+        for node in nodes:
+            well = scontrol_text.in_service(node) and not node_policy.meant(node)
+            fixed = self.memory.settle(node["name"], well, now)
+            if fixed and fixed[0] not in node_policy.ON_NODE:
+                self.note(node["name"], "fixed", *fixed)
+        self.compare(nodes)
+        self.save()
+
+    def compare(self, nodes):
+        """What layer 1 did since the last look."""
+        drains = {node["name"]: node["reason"] for node in nodes if node_signs.state_of(node) == "our drain"}
+        self.ledger = ledger.compare(self.ledger, drains, time.time(), {node["name"] for node in nodes})
 
 
-def unready(nodes):
-    return [node for node in nodes if not scontrol_text.in_service(node) and not node_policy.meant(node)]
+def outcome(done):
+    """What became of a command, in words."""
+    if done is None:
+        return u"no time left"
+    return u"ok" if done.rc == 0 else host_look.last_line(done.err) or u"status %s" % done.rc
 
 
-def last_line(text):
-    return (finding.clean_lines(text, 1) or [u""])[-1][:200]
+def is_ready(node):
+    return scontrol_text.in_service(node) and "DRAIN" not in node["flags"]
 
 
-def read_look(done):
-    """The answer to LOOK."""
-    host = {"problem": None, "hold": False, "credential": False, "munge": {}, "slurmd": {}}
-    part, ended = None, False
-    for line in done.out.splitlines() if done else ():
-        if line.startswith("hpcguard:"):
-            part = line[len("hpcguard:") :].strip()
-            ended = part == "end"
-        elif part in ("munge", "slurmd") and "=" in line:
-            key, value = line.split("=", 1)
-            host[part][key] = value
-        elif part == "facts" and line.strip() in ("hold", "credential"):
-            host[line.strip()] = True
-    if not ended:
-        host["problem"] = ssh_problem(done)
-    return host
-
-
-def ssh_problem(done):
-    """Why a host could not be looked at, in both languages."""
-    if done is None or done.timed_out or done.rc == 124:
-        return LATE
-    for words, chinese, english in SSH_PROBLEMS:
-        if words in done.err:
-            return chinese, english
-    said = last_line(done.err) or u"status %s" % done.rc
-    return said, said
+def write_own(path, text, mode):
+    loaders.write_atomic(path, text.encode("utf-8"), os.geteuid(), os.getegid(), mode)
 
 
 def say(text):
-    """A line for the journal; never a traceback over the terminal's encoding."""
-    stream = getattr(sys.stderr, "buffer", sys.stderr)
-    stream.write(finding.clean_text(text, 500).encode("utf-8") + b"\n")
+    """A line for the journal."""
+    print_text(finding.clean_text(text, 500), sys.stderr)
+
+
+def print_text(text, stream=None):
+    """Never a traceback over the terminal's encoding."""
+    stream = stream or sys.stdout
+    stream = getattr(stream, "buffer", stream)
+    stream.write(text.encode("utf-8") + b"\n")
     stream.flush()
 
 
@@ -357,19 +402,32 @@ def only_one(run_dir):
     return handle
 
 
+def whole_number(text):
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("%s is negative" % text)
+    return number
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(description="Patrol of a Slurm cluster")
+    parser.add_argument("--explain", action="store_true", help="print the table of decisions; needs no cluster")
     parser.add_argument("--fix", action="store_true", help="act, not only look")
     parser.add_argument("--bootstrap", action="store_true", help="after a cold start: wait for controller and nodes, then act")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--node", action="append", default=[], help="look at this node only (may repeat)")
     parser.add_argument("--dry-run", action="store_true", help="with --fix or --bootstrap: say what would be done")
-    parser.add_argument("--most", type=int, default=20, help="nodes touched in one round at most")
-    parser.add_argument("--wait", type=int, default=20, help="seconds until the nodes acted on have to be back")
-    parser.add_argument("--boot-limit", type=int, default=150, help="seconds that --bootstrap waits for slurmctld")
+    parser.add_argument("--most", type=whole_number, default=20, help="nodes touched in one round at most")
+    parser.add_argument("--most-percent", type=whole_number, default=33, help="percent of the nodes touched in one round at most")
+    parser.add_argument("--back-off", type=whole_number, default=patrol_memory.BACK_OFF, help="seconds until the same is tried again")
+    parser.add_argument("--stuck-after", type=whole_number, default=node_signs.STUCK_AFTER, help="seconds that a start of slurmd may take")
+    parser.add_argument("--wait", type=whole_number, default=20, help="seconds until the nodes acted on have to be back")
+    parser.add_argument("--boot-limit", type=whole_number, default=150, help="seconds that --bootstrap goes on for")
     parser.add_argument("--scontrol", default="scontrol", help="path of scontrol")
     parser.add_argument("--ssh", default="ssh", help="path of ssh")
     parser.add_argument("--run-dir", default="/run/hpcguard", help="directory of the lock and of what was done before")
+    parser.add_argument("--ledger", default=ledger.PATH, help="file of what was done to nodes")
+    parser.add_argument("--metrics", help="file for node_exporter's textfile collector")
     parser.add_argument("--rollout-lock", default=rollout_lock.PATH, help="lock of a rollout, which the patrol stays away from")
     options = parser.parse_args(argv)
     options.fix = options.fix or options.bootstrap
@@ -392,15 +450,29 @@ def work(options):
     try:
         if options.bootstrap:
             patrol.bootstrap()
-        patrol.round()
+        else:
+            patrol.round()
         return patrol.conclude()
     finally:
         if lock is not None:
             lock.close()
 
 
+def publish(options, report, took):
+    """Metrics that cannot be written are said, and change nothing else."""
+    try:
+        entries = ledger.loads(loaders.read_text(options.ledger))
+        write_own(options.metrics, patrol_metrics.render(report, entries, time.time(), took), 0o644)
+    except (OSError, IOError) as error:
+        say(u"%s: %s" % (options.metrics, error.strerror))
+
+
 def main(argv=None):
     options = parse(argv)
+    if options.explain:
+        print_text(u"\n".join(node_policy.explain()))
+        return 0
+    begun = loaders.now()
     try:
         report = work(options)
     except Failure as failure:
@@ -409,8 +481,10 @@ def main(argv=None):
     except Exception:  # whatever else goes wrong is the patrol's fault, not a node's
         report = {"fault": finding.clean_text(traceback.format_exc().splitlines()[-1])}
         say(report["fault"])
+    if options.metrics:
+        publish(options, report, loaders.now() - begun)
     if options.json:
-        print(json.dumps(report, indent=1, sort_keys=True))
+        print_text(json.dumps(report, indent=1, sort_keys=True))
     if "fault" in report:
         return 2
     return 0 if report["ready"] == report["total"] else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import typing as t
 
 import jinja2
@@ -149,8 +150,13 @@ SERVICE = "[Service]\nType=oneshot\nTimeoutStartSec=300\nRemainAfterExit=no\n"
     [
         (TIMER, SERVICE, None),
         ("[Timer]\nOnCalendar=hourly\n", SERVICE, None),
-        (TIMER, SERVICE.replace("300", "0"), None),
-        (TIMER, SERVICE.replace("300", "infinity"), None),
+        (TIMER, SERVICE.replace("300", "0"), "would keep every later one away"),
+        (TIMER, SERVICE.replace("300", "infinity"), "would keep every later one away"),
+        (TIMER, SERVICE.replace("TimeoutStartSec=300\n", ""), "would keep every later one away"),
+        (TIMER, SERVICE.replace("TimeoutStartSec=300\n", "").replace("oneshot", "simple"), None),
+        (TIMER, SERVICE.replace("TimeoutStartSec", "TimeoutSec"), None),
+        (TIMER, SERVICE + "TimeoutSec=20\n", "TimeoutSec=20 would end a run"),
+        (TIMER, SERVICE + "TimeoutStartSec=20\nTimeoutSec=200\n", None),
         (TIMER, SERVICE.replace("300", "1min 30s"), None),
         (TIMER, SERVICE.replace("=no", "=yes"), "RemainAfterExit=yes keeps it active"),
         (TIMER, SERVICE.replace("=no", "=1"), "RemainAfterExit=1 keeps it active"),
@@ -159,6 +165,10 @@ SERVICE = "[Service]\nType=oneshot\nTimeoutStartSec=300\nRemainAfterExit=no\n"
         (TIMER.replace("OnBootSec=300\n", ""), SERVICE, "never elapses a first time"),
         (TIMER.replace("OnBootSec=300", "OnBootSec="), SERVICE, "never elapses a first time"),
         (TIMER.replace("OnUnitActiveSec=900\n", ""), SERVICE, "elapses once only"),
+        (TIMER + "OnUnitActiveSec=\n", SERVICE, "elapses once only"),
+        (TIMER.replace("900", "infinity"), SERVICE, "elapses once only"),
+        ("[Timer]\nOnBootSec=300\nOnBootSec=\nOnUnitActiveSec=900\n", SERVICE, "never elapses a first time"),
+        ("[Timer]\nOnCalendar=hourly\nOnCalendar=\nOnBootSec=3\nOnUnitActiveSec=900\n", SERVICE, None),
     ],
 )
 def test_timers_that_would_stop_are_refused(timer: str, service: str, said: str | None) -> None:
@@ -166,6 +176,19 @@ def test_timers_that_would_stop_are_refused(timer: str, service: str, said: str 
     problems = systemd_keys.timer_problems({"p.timer": timer, "p.service": service}, {"p.service": 80})
     assert len(problems) == (said is not None)
     assert said is None or said in problems[0]
+
+
+def test_the_bound_of_the_patrols_service_is_that_of_its_settings() -> None:
+    """What the role calls the least is no less than what the program allows itself."""
+    program = (ROLES / "patrol/files/cluster_health_check.py").read_text(encoding="utf-8")
+    ((names, values),) = re.findall(r"^(ROUND, CALL.*) = (.*)$", program, re.M)
+    limits = dict(zip(names.split(", "), map(int, values.split(", ")), strict=True))
+    least = role_vars()["__patrol_least"]
+    # the last look, and what an SSH call that cannot be ended costs
+    assert least["slurm-cluster-health.service"] >= limits["ROUND"] + limits["CALL"] + 5
+    assert limits["LOOKING"] + limits["FIXING"] < limits["ROUND"]
+    waits = int(jinja2.Template(least["slurm-cluster-health-bootstrap.service"]).render(patrol_boot_limit=1000)) - 1000
+    assert waits >= limits["ROUND"] + limits["CALL"] + 5
 
 
 def test_a_timer_names_another_service() -> None:

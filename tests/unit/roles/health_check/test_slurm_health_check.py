@@ -98,7 +98,7 @@ class Host:
     def force(self, text: str | None) -> None:
         flag = self.run_dir / "health_check.force"
         if text is None:
-            flag.unlink()
+            flag.unlink(missing_ok=True)
         else:
             flag.write_text(text, encoding="utf-8")
 
@@ -127,6 +127,11 @@ class Host:
 
     def heartbeat(self) -> dict[str, str]:
         return dict(line.split("=", 1) for line in (self.run_dir / "health_check.last").read_text(encoding="utf-8").splitlines())
+
+    def beat(self, **changed: str) -> None:
+        """Change what the last run left."""
+        text = "".join(f"{key}={value}\n" for key, value in {**self.heartbeat(), **changed}.items())
+        (self.run_dir / "health_check.last").write_text(text, encoding="utf-8")
 
     def reason(self) -> str:
         return (self.path / "reason").read_text(encoding="utf-8").strip()
@@ -276,6 +281,54 @@ def test_case_37_a_flapping_fault_drains_once(host: Host) -> None:
     host.run()
     assert host.requests() == [DRAIN, UNDRAIN]
     assert host.state() == "IDLE"
+
+
+def results(host: Host, pattern: str) -> None:
+    """Runs with these results, b for bad."""
+    for one in pattern:
+        host.force("disk" if one == "b" else None)
+        host.run()
+
+
+def test_case_37_each_drain_that_comes_back_takes_longer_to_be_taken_back(host: Host) -> None:
+    """Good, good, bad, over and over: one drain that goes on, after the first that seemed to be over."""
+    results(host, "bgg" * 6)
+    assert host.requests() == [DRAIN, UNDRAIN, DRAIN]
+    assert host.heartbeat()["undrain_after"] == "4"
+    results(host, "ggg")
+    assert host.requests() == [DRAIN, UNDRAIN, DRAIN, UNDRAIN]
+    assert host.state() == "IDLE"
+
+
+def test_the_patience_has_an_end_and_is_forgotten_after_a_stable_hour(host: Host) -> None:
+    host.settings(HC_UNDRAIN_AFTER="1")
+    results(host, "b" + "g")
+    host.beat(undrain_after="16", undrained_at=str(int(time.time()) - 3500))
+    results(host, "b")
+    assert host.heartbeat()["undrain_after"] == "16"
+    results(host, "g" * 15)
+    assert host.requests() == [DRAIN, UNDRAIN, DRAIN]
+    results(host, "g")
+    assert host.requests() == [DRAIN, UNDRAIN, DRAIN, UNDRAIN]
+    host.beat(undrain_after="16", undrained_at=str(int(time.time()) - 3601))
+    results(host, "bg")
+    assert host.requests()[4:] == [DRAIN, UNDRAIN]
+
+
+@pytest.mark.parametrize("beat", [{"undrain_after": "1", "undrained_at": "x"}, {"undrain_after": "999"}, {"undrained_at": "9999999999"}])
+def test_a_heartbeat_that_makes_no_sense_changes_nothing(host: Host, beat: dict[str, str]) -> None:
+    results(host, "b")
+    host.beat(**beat)
+    results(host, "gg")
+    assert host.requests() == [DRAIN, UNDRAIN]
+
+
+def test_a_drain_that_somebody_took_back_starts_the_stable_hour_too(host: Host) -> None:
+    results(host, "bggbgg")
+    host.node("IDLE")
+    results(host, "g")
+    assert abs(int(host.heartbeat()["undrained_at"]) - time.time()) < 60
+    assert host.heartbeat()["undrain_after"] == "4"
 
 
 def test_bad_runs_in_a_row_before_a_drain(host: Host) -> None:

@@ -1,0 +1,50 @@
+"""Layer 2 on the lab: settings with short times, units on a host, and one run of the patrol."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import cluster
+
+# What an inventory would hold; short times, so that the tests are.
+WANTED = (
+    "-e",
+    json.dumps(
+        {
+            "slurm_conf_settings": {"HealthCheckInterval": 60, "SlurmdTimeout": 30},
+            "patrol_back_off": 5,
+            "patrol_stuck_after": 20,
+            "patrol_metrics_file": "/var/lib/hpcguard/patrol.prom",
+        }
+    ),
+)
+TIMER_DROP_IN = "/etc/systemd/system/slurm-cluster-health.timer.d/test.conf"
+TIMER = "[Timer]\nOnBootSec=\nOnBootSec=1\nOnUnitActiveSec=5\nAccuracySec=1\n"
+PROGRAM = "/usr/local/bin/cluster_health_check.py"
+
+
+def systemctl(host: str, *words: str, check: bool = True) -> str:
+    return cluster.out(host, "systemctl", *words, check=check, timeout=300)
+
+
+def show(host: str, unit: str, *keys: str) -> dict[str, str]:
+    text = systemctl(host, "show", unit, *(f"--property={key}" for key in keys))
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def write(host: str, path: str, text: str) -> None:
+    cluster.run(host, "mkdir", "-p", path.rpartition("/")[0])
+    cluster.run(host, "tee", path, feed=text)
+
+
+def all_in_service() -> bool:
+    return all(cluster.in_service(name) for name in cluster.COMPUTES)
+
+
+def patrol(*options: str) -> dict[str, t.Any]:
+    """One run by hand; what it says of each node."""
+    text = cluster.out(cluster.CONTROLLER, PROGRAM, "--json", *options, check=False, timeout=300)
+    report: dict[str, t.Any] = json.loads(text)
+    assert "fault" not in report, report
+    return report
