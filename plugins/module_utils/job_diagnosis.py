@@ -496,7 +496,7 @@ def diagnose(asked, known):
             if key not in groups:
                 order.append(key)
             groups.setdefault(key, []).append((case, verdict))
-    found = [_finding(groups[key], key[3]) for key in order]
+    found = [_finding(groups[one], one[3]) for one in order]
     weight = {"error": 0, "warning": 1, "info": 2}
     if any(case.job["part"] for members in groups.values() for case, _verdict in members):
         return sorted(found, key=lambda one: (one["started_it"], weight[one["severity"]]))

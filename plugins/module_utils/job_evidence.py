@@ -109,8 +109,11 @@ class Look:
 
     # --- one job ---
 
-    def job(self, asked):
-        """What is known about a job; see ``job_diagnosis.seen``."""
+    def job(self, asked, lines=(), sources=()):
+        """What is known about a job; see ``job_diagnosis.seen``.
+
+        :param lines: what other hosts have of it, and ``sources`` what they could not read (see :meth:`look_at_node`)
+        """
         where = sacct_text.parse_id(asked)
         number = where["job"] + ("_" + where["task"] if where["task"] else "")
         self.read_config()
@@ -122,15 +125,20 @@ class Look:
         heads = self._heads(rows, records)
         nodes = self._nodes(heads)
         waits = any(job_states.kind(job["state"]) == job_states.WAITING for job in heads)
-        site = self.site() if waits else queue_diagnosis.Site(config=self.config, partitions=self._partitions({}))
+        site = self.site() if waits else queue_diagnosis.Site(config=self.config, partitions=self.partitions({}))
         # for a job that ended well the logs have nothing to add
         ill = (job_states.BAD, job_states.UNKNOWN)
         trouble = [job for job in heads if job_states.kind(job["state"]) in ill or sacct_text.failed_steps(job)]
-        times = self.search_logs(asked, trouble) if trouble or not heads else None
-        if trouble:
-            self.look_at_node(trouble, self.owner(number))
+        if trouble or not heads:
+            self.search_controller_log(asked, trouble)
+        owner = self.owner(number) if trouble else ""
+        for one in sources:
+            self.source(one["name"], one["why"])
+        self.lines += lines
+        if trouble and not sources:
+            self.look_from_here(trouble, owner, nodes)
         known = job_diagnosis.seen(rows, records, self.lines, self.sources, nodes, site.nodes, site.partitions, site)
-        known["times"] = times
+        known.update(trouble=trouble[:MOST_LOOKED_AT], owner=owner)
         return known
 
     @staticmethod
@@ -167,17 +175,19 @@ class Look:
         done = self.call("scontrol", "-o", "show", "node", ",".join(names))
         return scontrol_text.parse_nodes(done.out)
 
-    def _partitions(self, nodes):
+    def partitions(self, nodes=None):
+        """Partitions with their nodes; with all nodes unless the caller knows them."""
+        if nodes is None:
+            nodes = partition_room.nodes_of(self.call("scontrol", "-o", "show", "node").out)
         done = self.call("scontrol", "-o", "show", "partition")
         return partition_room.partitions_of(done.out, nodes) if done.rc == 0 else {}
 
     # --- logs ---
 
-    def search_logs(self, asked, jobs):
-        """Lines of slurmctld.log that name the job; returns the time in which they were looked for."""
+    def search_controller_log(self, asked, jobs):
+        """Lines of slurmctld.log that name the job."""
         begin, end = _span(jobs)
         self._search(job_logs.CONTROLLER, self.config.get("SlurmctldLogFile", ""), asked, jobs, begin, end)
-        return {"begin": begin, "end": end}
 
     def _search(self, kind, path, asked, jobs, begin, end):
         if path in ("", "(null)"):
@@ -207,23 +217,30 @@ class Look:
             ident = next((name.strip() for name, one in names.items() if one.search(raw)), "")
             self.lines.append({"kind": kind, "source": path, "text": line, "job": ident})
 
-    def look_at_node(self, jobs, uid, host=""):
-        """What this host has of the jobs that ran on it: slurmd.log, the kernel's log, the jobs' output."""
-        begin, end = _span(jobs)
-        short = os.uname()[1].split(".")[0]
-        path = self.config.get("SlurmdLogFile", "").replace("%h", short).replace("%n", host or short)
-        if path not in ("", "(null)") and not os.path.exists(path):
-            # no slurmd here: nothing was missed that a login node could have
-            self.source(job_logs.NODE, "%s is not on this host" % path)
+    def look_from_here(self, jobs, uid, nodes):
+        """What this host has of jobs that may have run on others: the output where it is shared, the logs only of its own node."""
+        own = [node["name"] for node in nodes if node["hostname"].split(".")[0] == os.uname()[1].split(".")[0]]
+        ran_here = [job for job in jobs if set(own) & set(quantities.hosts(job["node_list"]))]
+        if ran_here:
+            self.look_at_node(ran_here, own[0])
         else:
-            self._search(job_logs.NODE, path, jobs[0]["id"], jobs, begin, end)
-            restarts = [line for line in self.lines if line["kind"] == job_logs.NODE and not line["job"]]
-            near = quantities.later(end, -AFTER - 30)
-            for line in restarts:
-                if job_logs.stamp(line["text"]) < near:
-                    self.lines.remove(line)
+            where = ", ".join(sorted({job["node_list"] for job in jobs if job["node_list"]})) or "a compute node"
+            for kind in (job_logs.NODE, job_logs.KERNEL):
+                self.source(kind, "on %s, not on this host" % where)
+        self.read_output(jobs, uid)
+
+    def look_at_node(self, jobs, name):
+        """What this host, the node of that name, has of jobs that ran on it: slurmd.log and the kernel's log."""
+        begin, end = _span(jobs)
+        path = self.config.get("SlurmdLogFile", "").replace("%h", os.uname()[1].split(".")[0]).replace("%n", name)
+        self._search(job_logs.NODE, path, jobs[0]["id"], jobs, begin, end)
+        near = quantities.later(end, -AFTER - 30)
+        # a restart of slurmd matters where a job ended
+        self.lines = [
+            line for line in self.lines
+            if line["kind"] != job_logs.NODE or line["job"] or (near and job_logs.stamp(line["text"]) >= near)
+        ]  # fmt: skip
         self._kernel(jobs, begin, end)
-        self._output(jobs, uid)
 
     def _kernel(self, jobs, begin, end):
         since, until = begin.replace("T", " "), end.replace("T", " ")
@@ -249,7 +266,8 @@ class Look:
             if named or not _CGROUP_OOM.search(line):
                 self.lines.append({"kind": job_logs.KERNEL, "source": "kernel", "text": line, "job": named})
 
-    def _output(self, jobs, uid):
+    def read_output(self, jobs, uid):
+        """The last lines of what the jobs printed, as far as the files are the user's own."""
         if not uid:
             self.source(job_logs.OUTPUT, "the job's user is not known")
             return
@@ -286,7 +304,7 @@ class Look:
             self.source(name, "" if done.rc == 0 else last_line(done.err) or "exit status %d" % done.rc)
         nodes = partition_room.nodes_of(answers["nodes"])
         return queue_diagnosis.Site(
-            queue_diagnosis.parse_jobs(answers["squeue"]), self._partitions(nodes), nodes, config,
+            queue_diagnosis.parse_jobs(answers["squeue"]), self.partitions(nodes), nodes, config,
             queue_diagnosis.parse_table(answers.get("qos", "")), queue_diagnosis.parse_table(answers.get("assoc", "")),
             queue_diagnosis.parse_sdiag(answers["sdiag"]), time.strftime("%Y-%m-%dT%H:%M:%S"),
         )  # fmt: skip
@@ -310,7 +328,7 @@ def _epoch(stamp):
 
 def output_paths(job):
     """Where a job's output went: as Slurm says, as its command line says, else where sbatch puts it by default."""
-    given = [path for path in (job["stdout"], job["stderr"]) if path.startswith("/") and path != "/dev/null"]
+    given = [one for one in (job["stdout"], job["stderr"]) if one.startswith("/") and one != "/dev/null"]
     if job["stdout"] == "/dev/null" and not given:
         return []
     if not given and job["work_dir"].startswith("/"):

@@ -35,7 +35,7 @@ _SIGNS = (
     ("unkillable", (CONTROLLER, NODE, OUTPUT), r"Kill task failed|NOT ENDING WITH SIGNALS"),
     ("no_output", (NODE, OUTPUT, CONTROLLER),
      r"Could not open std(out|err|in) file|IO setup failed|open_output_file|could not open.*output"),
-    ("slurmd_restart", (NODE,), r"slurmd started on|Slurmd shutdown completing|slurmd version \S+ started"),
+    ("slurmd_restart", (NODE,), r"Slurmd shutdown completing|slurmd started on|slurmd version \S+ started"),
     ("library", (OUTPUT,), r"error while loading shared libraries: \S+|cannot open shared object file|version `\S+' not found"),
     ("missing", (OUTPUT,), r"command not found|execve\(\): .*No such file|: not found$|bad interpreter|No such file or directory"),
     ("not_executable", (OUTPUT,), r"execve\(\): .*(Permission denied|Exec format error)|cannot execute|: Permission denied$"),

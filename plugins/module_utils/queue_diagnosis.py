@@ -302,7 +302,7 @@ def report(site):
         jobs.append({"id": job["id"], "class": said["class"], "reason": clean_text(job["reason"], 120)})
         key = (said["class"], said["zh"], said["en"], job["partition"], tuple(said["pairs"]), tuple(said["fits"]))
         groups.setdefault(key, (said, []))[1].append(job)
-    findings = [_group(said, members) for said, members in groups.values()]
+    findings = [_group(alike, members) for alike, members in groups.values()]
     findings += shares(site) + starving(site) + backfill_advice(site)
     order = {"error": 0, "warning": 1, "info": 2}
     findings.sort(key=lambda one: (order[one["severity"]], -one.get("jobs", 0)))

@@ -148,15 +148,19 @@ def test_time_asked_for_is_capped_by_the_partition() -> None:
 
 # --- the rules ----------------------------------------------------------------------------------
 
-O, C, N = job_logs.OUTPUT, job_logs.CONTROLLER, job_logs.NODE
+OUT, C, N = job_logs.OUTPUT, job_logs.CONTROLLER, job_logs.NODE
 
 
 @pytest.mark.parametrize(
     ("rows", "lines", "cause"),
     [
-        ([row("101", "FAILED", "127:0")], [(O, "./x.sh: line 3: foo: command not found")], "missing_command"),
-        ([row("101", "FAILED", "126:0")], [(O, "bash: ./x: Permission denied")], "not_executable"),
-        ([row("101", "FAILED", "127:0")], [(O, "a.out: error while loading shared libraries: libx.so.1: cannot open")], "missing_library"),
+        ([row("101", "FAILED", "127:0")], [(OUT, "./x.sh: line 3: foo: command not found")], "missing_command"),
+        ([row("101", "FAILED", "126:0")], [(OUT, "bash: ./x: Permission denied")], "not_executable"),
+        (
+            [row("101", "FAILED", "127:0")],
+            [(OUT, "a.out: error while loading shared libraries: libx.so.1: cannot open")],
+            "missing_library",
+        ),
         ([row("101", "FAILED", "139:0")], [], "segfault"),
         ([row("101", "FAILED", "0:11")], [], "segfault"),
         ([row("101", "FAILED", "134:0")], [], "abort"),
@@ -164,14 +168,14 @@ O, C, N = job_logs.OUTPUT, job_logs.CONTROLLER, job_logs.NODE
         ([row("101", "FAILED", "0:10")], [], "signal"),
         ([row("101", "FAILED", "0:53")], [], "output"),
         ([row("101", "FAILED", "0:0", Reason="RaisedSignal:53(Real-time_signal_19)")], [], "output"),
-        ([row("101", "FAILED", "1:0")], [(O, "Traceback (most recent call last):"), (O, "KeyError: 1")], "exit_code"),
-        ([row("101", "FAILED", "1:0")], [(O, "OSError: [Errno 28] No space left on device")], "storage"),
-        ([row("101", "FAILED", "1:0")], [(O, "MPI_Init: Connection refused")], "network"),
-        ([row("101", "FAILED", "1:0")], [(O, "numpy.core._exceptions._ArrayMemoryError: MemoryError")], "program_memory"),
+        ([row("101", "FAILED", "1:0")], [(OUT, "Traceback (most recent call last):"), (OUT, "KeyError: 1")], "exit_code"),
+        ([row("101", "FAILED", "1:0")], [(OUT, "OSError: [Errno 28] No space left on device")], "storage"),
+        ([row("101", "FAILED", "1:0")], [(OUT, "MPI_Init: Connection refused")], "network"),
+        ([row("101", "FAILED", "1:0")], [(OUT, "numpy.core._exceptions._ArrayMemoryError: MemoryError")], "program_memory"),
         ([row("101", "FAILED", "1:0", DerivedExitCode="0:125")], [], "oom"),
         ([row("101", "FAILED", "1:0"), row("101.0", "OUT_OF_MEMORY", "0:125")], [], "oom"),
-        ([row("101", "FAILED", "1:0")], [(O, "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=101.0 cgroup.")], "oom"),
-        ([row("101", "CANCELLED by 0", "0:15")], [(O, "slurmstepd: error: Exceeded job memory limit")], "oom_polling"),
+        ([row("101", "FAILED", "1:0")], [(OUT, "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=101.0 cgroup.")], "oom"),
+        ([row("101", "CANCELLED by 0", "0:15")], [(OUT, "slurmstepd: error: Exceeded job memory limit")], "oom_polling"),
         ([row("101", "FAILED", "0:15")], [(N, "[2026-12-01T10:10:00] slurmd started on Tue")], "slurmd_restart"),
         ([row("101", "FAILED", "0:15")], [], "terminated"),
         ([row("101", "FAILED", "0:0", Reason="JobLaunchFailure")], [], "launch_failed"),
@@ -197,25 +201,25 @@ def test_every_cause_has_an_order_of_acting() -> None:
 
 def test_a_program_cannot_talk_itself_out_of_it() -> None:
     """What Slurm would have to know is not believed of the program's output."""
-    told = [(O, "Out of memory: Killed process 7"), (O, "DUE TO NODE FAILURE"), (O, "\x1b[2J slurmd started on Tue")]
+    told = [(OUT, "Out of memory: Killed process 7"), (OUT, "DUE TO NODE FAILURE"), (OUT, "\x1b[2J slurmd started on Tue")]
     found = verdict(row("101", "FAILED", "1:0"), lines=told)
     assert found["id"] == "job_exit_code"
     assert "\x1b" not in json.dumps(found, ensure_ascii=False)
 
 
 def test_evidence_comes_in_the_order_scheduler_node_application() -> None:
-    lines = [(O, "bash: foo: command not found"), (N, "error: prolog failed JobId=101"), (C, "error: prolog JobId=101 failed")]
+    lines = [(OUT, "bash: foo: command not found"), (N, "error: prolog failed JobId=101"), (C, "error: prolog JobId=101 failed")]
     order = [line["source"] for line in verdict(row("101", "FAILED", "127:0"), lines=lines)["evidence"]]
-    assert order[0] == "sacct" and order[-3:] == [C, N, O]
+    assert order[0] == "sacct" and order[-3:] == [C, N, OUT]
 
 
 @pytest.mark.parametrize(
     ("rows", "unread", "before", "after"),
     [
-        ([row("101", "FAILED", "1:0")], [O], "probable", "open"),
+        ([row("101", "FAILED", "1:0")], [OUT], "probable", "open"),
         ([row("101", "CANCELLED by 0")], [C], "certain", "probable"),
-        ([row("101", "FAILED", "127:0")], [O], "probable", "open"),
-        ([row("101", "OUT_OF_MEMORY", "0:125")], [C, N, O, job_logs.KERNEL], "certain", "certain"),
+        ([row("101", "FAILED", "127:0")], [OUT], "probable", "open"),
+        ([row("101", "OUT_OF_MEMORY", "0:125")], [C, N, OUT, job_logs.KERNEL], "certain", "certain"),
         ([row("101", "COMPLETED")], ["sacct"], "certain", "probable"),
     ],
 )
@@ -235,8 +239,9 @@ def test_tasks_with_the_same_verdict_are_told_once() -> None:
 # --- without accounting -------------------------------------------------------------------------
 
 RECORD = (
-    "JobId=55 JobName=x UserId=alice(1001) GroupId=a(1) Priority=1 Account=a QOS=normal JobState={state} Reason={reason} Requeue=1 Restarts=0 "
-    "ExitCode={exit} TimeLimit=00:10:00 SubmitTime=2026-12-01T09:59:59 StartTime=2026-12-01T10:00:00 EndTime=2026-12-01T10:00:09 "
+    "JobId=55 JobName=x UserId=alice(1001) GroupId=a(1) Priority=1 Account=a QOS=normal JobState={state} Reason={reason} "
+    "Requeue=1 Restarts=0 ExitCode={exit} "
+    "TimeLimit=00:10:00 SubmitTime=2026-12-01T09:59:59 StartTime=2026-12-01T10:00:00 EndTime=2026-12-01T10:00:09 "
     "Partition=p NodeList=n1 NumNodes=1 NumCPUs={cpus} MinCPUsNode=1 MinMemoryNode=100M TresPerNode=(null) Features=(null) "
     "StdOut=/home/a/slurm-55.out WorkDir=/home/a"
 )
@@ -321,10 +326,11 @@ WORDS = st.one_of(st.text(max_size=30), st.sampled_from(["FAILED", "CANCELLED by
 @given(st.lists(st.lists(WORDS, min_size=len(FIELDS) - 1, max_size=len(FIELDS) - 1), max_size=4), st.text(max_size=80))
 def test_no_record_raises_and_every_line_is_harmless(rows: list[list[str]], text: str) -> None:
     listing = "\n".join(sacct_text.DELIMITER.join(["7", *values]).replace("\n", " ") for values in rows)
-    lines = [{"kind": kind, "source": text, "text": text, "job": ""} for kind in (C, N, O, job_logs.KERNEL)]
+    lines = [{"kind": kind, "source": text, "text": text, "job": ""} for kind in (C, N, OUT, job_logs.KERNEL)]
     records = scontrol_text.parse_records("JobId=7 " + text.replace("\n", " "))
     sources = [{"name": "x", "why": text}]
-    for some_rows in (sacct_text.parse(listing, FIELDS).jobs, []):
+    nothing: list[t.Any] = []
+    for some_rows in (sacct_text.parse(listing, FIELDS).jobs, nothing):
         found = job_diagnosis.diagnose("7", job_diagnosis.seen(some_rows, records, lines, sources))
         assert found and all(one["who"] in job_diagnosis.WHO and one["confidence"] in job_diagnosis.SURE for one in found)
         for line in diagnosis_text.report(found, 40):

@@ -43,8 +43,10 @@ def test_what_is_no_id(text: str) -> None:
 def test_case_85_het_jobs_and_step_names() -> None:
     """Components are jobs, steps are not, unknown names of steps are tolerated, the extern step is left out."""
     found = listing(
-        "118+0|118|FAILED|1:0", "118+0.batch|118.batch|FAILED|1:0", "118+0.extern|118.extern|COMPLETED|0:0", "118+1|119|CANCELLED by 0|0:15",
-        "118+1.0|119.0|CANCELLED|0:15", "119.interactive|119.interactive|COMPLETED|0:0", "120|120|COMPLETED|0:0", "120.4294967295|x|FAILED|2:0",
+        "118+0|118|FAILED|1:0", "118+0.batch|118.batch|FAILED|1:0", "118+0.extern|118.extern|COMPLETED|0:0",
+        "118+1|119|CANCELLED by 0|0:15",
+        "118+1.0|119.0|CANCELLED|0:15", "119.interactive|119.interactive|COMPLETED|0:0", "120|120|COMPLETED|0:0",
+        "120.4294967295|x|FAILED|2:0",
     )  # fmt: skip
     assert [tries[0]["id"] for tries in found.jobs] == ["118+0", "118+1", "120"]
     assert [[step["step"] for step in tries[0]["steps"]] for tries in found.jobs] == [["batch"], ["0"], ["4294967295"]]

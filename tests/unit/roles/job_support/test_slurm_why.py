@@ -184,9 +184,8 @@ def test_somebody_elses_file_is_not_shown(host: Host) -> None:
     secret.write_text("root:hash\n")
     uid = os.geteuid() + 1
     (host.home / "sacct").write_text(SACCT.format(home=host.home, fields=FIELDS, uid=uid))
-    host.rows(
-        f"101|101|FAILED|1:0|{os.geteuid()}|x|p|2026-12-01T14:00:00|2026-12-01T14:00:01|2026-12-01T14:00:09|8|60|1M||n1|{secret}|x UserId=root(0)"
-    )
+    times = "2026-12-01T14:00:00|2026-12-01T14:00:01|2026-12-01T14:00:09"
+    host.rows(f"101|101|FAILED|1:0|{os.geteuid()}|x|p|{times}|8|60|1M||n1|{secret}|x UserId=root(0)")
     done = host.run("101")
     assert "hash" not in done.stdout
     assert "not a file of the job's user" in " ".join(done.stdout.split())
