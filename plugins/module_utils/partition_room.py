@@ -80,36 +80,41 @@ class Partition:
         self.names = [name for name in named if name in nodes]
         self._sums = {}
 
-    def room(self, most_nodes, only_up=False):
-        """CPUs that a job on so many nodes could have at the most."""
+    def sums(self, only_up):
+        """What the nodes, all or those in service, have at the most; counted once."""
         if only_up not in self._sums:
-            sizes = sorted((min(node["cpus"], self.cpus_per_node) for node in self.members if node["up"] or not only_up), reverse=True)
-            sums = [0]
-            for size in sizes:
-                sums.append(sums[-1] + size)
-            self._sums[only_up] = sums
-        sums = self._sums[only_up]
-        return sums[int(min(most_nodes, len(sums) - 1))]
+            members = [node for node in self.members if node["up"] or not only_up]
+            room = [0]
+            for size in sorted((min(node["cpus"], self.cpus_per_node) for node in members), reverse=True):
+                room.append(room[-1] + size)
+            kinds = {name for node in members for name in node["gres"]}
+            self._sums[only_up] = {
+                "nodes": len(members),
+                "room": room,
+                "cpus": max([node["cpus"] for node in members] or [0]),
+                "memory": max([node["memory"] for node in members] or [0]),
+                "tmp": max([node["tmp"] for node in members] or [0]),
+                "gres": {name: max(node["gres"].get(name, 0) for node in members) for name in kinds},
+                "features": {frozenset(node["features"]) for node in members},
+            }
+        return self._sums[only_up]
 
     def obstacles(self, job, only_up=False):
         """What stands against a request: [(English, asked, allowed)], the pair of numbers in words."""
-        members = [node for node in self.members if node["up"] or not only_up]
-        found = []
-        if not only_up:
-            found += self._rules(job)
-        if not members:
+        there = self.sums(only_up)
+        found = [] if only_up else self._rules(job)
+        if not there["nodes"]:
             # a partition whose nodes this user may not see is no proof
             return found + ([("nodes in service", "%d" % job["nodes"], "0")] if only_up and self.members else [])
-        most = min(job.get("most_nodes") or quantities.INFINITE, self.max_nodes, len(members))
-        room = self.room(most, only_up)
-        if job["nodes"] > len(members):
-            found.append(("nodes", "%d" % job["nodes"], "%d %s" % (len(members), "in service" if only_up else "in the partition")))
+        most = int(min(job.get("most_nodes") or quantities.INFINITE, self.max_nodes, there["nodes"]))
+        room = there["room"][most]
+        limited = self.cpus_per_node < there["cpus"]
+        if job["nodes"] > there["nodes"]:
+            found.append(("nodes", "%d" % job["nodes"], "%d %s" % (there["nodes"], "in service" if only_up else "in the partition")))
         elif job["cpus"] > room:
-            limited = self.cpus_per_node < max(node["cpus"] for node in members)
             of = "%d nodes x MaxCPUsPerNode=%d" % (most, self.cpus_per_node) if limited else "%d nodes" % most
             found.append(("CPUs", "%d" % job["cpus"], "%d on %s" % (room, of)))
-        found += self._per_node(job, members)
-        return found
+        return found + self._per_node(job, there, limited)
 
     def _rules(self, job):
         found = []
@@ -128,29 +133,24 @@ class Partition:
                 found.append((name, job[name], "%s=%s" % (key, job[name])))
         return found
 
-    def _per_node(self, job, members):
+    def _per_node(self, job, there, limited):
         found = []
-        per_node = job.get("cpus_per_node") or 1
-        cpus = max(min(node["cpus"], self.cpus_per_node) for node in members)
+        per_node, cpus = job.get("cpus_per_node") or 1, min(there["cpus"], self.cpus_per_node)
         if per_node > cpus:
-            limited = self.cpus_per_node < max(node["cpus"] for node in members)
             found.append(("CPUs on one node", "%d" % per_node, "MaxCPUsPerNode=%d" % cpus if limited else "%d on the largest" % cpus))
-        memory = max(node["memory"] for node in members)
-        if job["memory"] and job["memory"] > min(memory, self.memory_per_node):
-            limit = "MaxMemPerNode" if self.memory_per_node < memory else "RealMemory"
-            allowed = "%s=%s" % (limit, quantities.show_mb(min(memory, self.memory_per_node)))
-            found.append(("memory on one node", quantities.show_mb(job["memory"]), allowed))
-        tmp = max(node["tmp"] for node in members)
-        if job.get("tmp") and job["tmp"] > tmp:
-            found.append(("TmpDisk", quantities.show_mb(job["tmp"]), quantities.show_mb(tmp)))
+        memory = min(there["memory"], self.memory_per_node)
+        if job["memory"] and job["memory"] > memory:
+            limit = "MaxMemPerNode" if self.memory_per_node < there["memory"] else "RealMemory"
+            found.append(("memory on one node", quantities.show_mb(job["memory"]), "%s=%s" % (limit, quantities.show_mb(memory))))
+        if job.get("tmp") and job["tmp"] > there["tmp"]:
+            found.append(("TmpDisk", quantities.show_mb(job["tmp"]), quantities.show_mb(there["tmp"])))
         for name, number in sorted(job.get("gres", {}).items()):
-            most = max(node["gres"].get(name, 0) for node in members)
-            if number > most:
-                found.append(("gres/%s on one node" % name, "%d" % number, "%d" % most))
+            if number > there["gres"].get(name, 0):
+                found.append(("gres/%s on one node" % name, "%d" % number, "%d" % there["gres"].get(name, 0)))
         features = job.get("features", "")
         if features and _PLAIN_FEATURES.match(features):
             wanted = set(re.split("[&,]", features))
-            if not any(wanted <= node["features"] for node in members):
+            if not any(wanted <= own for own in there["features"]):
                 found.append(("features", features, "no node has them"))
         return found
 

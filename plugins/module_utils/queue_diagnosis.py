@@ -49,6 +49,7 @@ ASSOC_FORMAT = (
 
 # What is worth a finding.
 LONG_WAIT, OVERTAKEN, BIG_SHARE, MANY_PENDING = 24 * 3600, 5, 50, 20
+MOST_STARVING = 200
 SPIKE, SPIKE_TIMES = 20, 5
 _DEPENDENCY = re.compile(r"\b(?:after\w*|singleton):?([0-9_+:,]*)")
 
@@ -149,15 +150,17 @@ class Site:
         self.assocs = list(assocs)
         self.sdiag = sdiag or {}
         self.now = now
+        self.pending = [job for job in self.jobs if job["state"] == "PENDING"]
+        self.running = [job for job in self.jobs if job["state"] not in ("PENDING", "REQUEUED")]
         self._fits = {}
+        self._together = {}
 
-    @property
-    def pending(self):
-        return [job for job in self.jobs if job["state"] == "PENDING"]
-
-    @property
-    def running(self):
-        return [job for job in self.jobs if job["state"] not in ("PENDING", "REQUEUED")]
+    def together(self, limit, job, running=True):
+        """Jobs that count against the same limit, looked up once for jobs of one user, account and QOS."""
+        key = (limit["scope"], limit["kind"], limit["per"], job["qos"], job["account"], job["user"], running)
+        if key not in self._together:
+            self._together[key] = [one for one in (self.running if running else self.jobs) if _counts_together(limit, one, job)]
+        return self._together[key]
 
     def obstacles(self, job, name, only_up=False):
         """What stands between a job and a partition, looked up once for jobs that ask for the same."""
@@ -249,12 +252,11 @@ def _numbers(limit, text, job, site):
     if limit["counted"] == "wall":
         most = quantities.seconds(text)
         return [(u"%s, %s asked" % (text, quantities.show_seconds(job["limit"])), bool(most is not None and (job["limit"] or 0) > most))]
-    used = [one for one in site.running if _counts_together(limit, one, job)]
+    used = site.together(limit, job)
     if limit["counted"] == "jobs":
         return [(u"%s, %d running" % (clean_text(text, 40), len(used)), False)]
     if limit["counted"] == "submit":
-        submitted = [one for one in site.jobs if _counts_together(limit, one, job)]
-        return [(u"%s, %d submitted" % (clean_text(text, 40), len(submitted)), False)]
+        return [(u"%s, %d submitted" % (clean_text(text, 40), len(site.together(limit, job, False))), False)]
     found = []
     for key, most in sorted(quantities.tres(text).items()):
         if key.split("/")[0] != limit["counted"]:
@@ -358,14 +360,17 @@ def starving(site):
     """Large jobs that wait for long while many of lower priority began."""
     found = []
     now = quantities.epoch(site.now)
-    for job in site.pending:
+    waiting = [job for job in site.pending if job["reason"].split(",")[0] in ("Resources", "Priority")]
+    # whoever starves has come to the front
+    for job in sorted(waiting, key=lambda one: -one["priority"])[:MOST_STARVING]:
         begun = quantities.epoch(job["submit"])
-        if now is None or begun is None or now - begun < LONG_WAIT or job_reasons.look_up(job["reason"])["family"] != "queue":
+        if now is None or begun is None or now - begun < LONG_WAIT:
             continue
+        where = set(job["partition"].split(","))
         over = [
             one for one in site.running
-            if set(one["partition"].split(",")) & set(job["partition"].split(","))
-            and one["priority"] < job["priority"] and one["start"] > job["submit"] and one["cpus"] < job["cpus"]
+            if one["priority"] < job["priority"] and one["start"] > job["submit"] and one["cpus"] < job["cpus"]
+            and where.intersection(one["partition"].split(","))
         ]  # fmt: skip
         if len(over) >= OVERTAKEN:
             found.append(finding(
