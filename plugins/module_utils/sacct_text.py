@@ -55,15 +55,6 @@ def fields_of(helpformat):
     return [name for name in FIELDS if not offered or name.lower() in offered]
 
 
-def parse_row(line, fields):
-    """One row as {field: text}, None of a line that is no row. What a foreign delimiter split is joined again."""
-    values = line.rstrip("\r\n").split(DELIMITER, len(fields) - 1)
-    if len(values) != len(fields):
-        return None
-    row = dict(zip(fields, values))
-    return row if parse_id(row.get("JobID", "")) else None
-
-
 def _number(text):
     return int(text) if re.match(r"^[0-9]{1,18}$", text.strip()) else None
 
@@ -150,32 +141,43 @@ class Jobs:
         self.well = []
         self.counted = {}
         self.unread = 0
+        self._words = {}
+        self._columns = [self.fields.index(name) for name in ("JobID", "State")]
 
     def add(self, line):
-        row = parse_row(line, self.fields)
-        if row is None:
+        """Take a row. Most of a long listing is only counted, so that no more is made of it than that needs."""
+        values = line.rstrip("\r\n").split(DELIMITER, len(self.fields) - 1)
+        where = _ID.match(values[self._columns[0]].strip()) if len(values) == len(self.fields) else None
+        if where is None:
             self.unread += bool(line.strip())
             return
-        where = parse_id(row["JobID"])
-        if not where["step"]:
-            state = job_states.parse(row.get("State", ""))[0]
-            self.counted[state] = self.counted.get(state, 0) + 1
-        self._keep(key_of(where), row, where["step"])
-
-    def _keep(self, key, row, step):
-        attempts = self.kept.get(key)
+        job, task, part, step = [text or "" for text in where.groups()]
+        key = key_of({"job": job, "task": task, "part": part})
         if step:
-            if attempts and step not in _NO_STEP:
-                attempts[-1]["steps"].append(tidy(row))
+            if key in self.kept and step not in _NO_STEP:
+                self.kept[key][-1]["steps"].append(tidy(dict(zip(self.fields, values))))
             return
-        job = dict(tidy(row), steps=[])
-        well = job["state"] == "COMPLETED"
-        if attempts is not None:
-            attempts.append(job)
-        elif len(self.kept) < self.most or (not well and self._make_room()):
-            self.kept[key] = [job]
-            if well:
-                self.well.append(key)
+        state = self._state(values[self._columns[1]])
+        self.counted[state] = self.counted.get(state, 0) + 1
+        if key in self.kept or len(self.kept) < self.most or (state != "COMPLETED" and self._make_room()):
+            self._keep(key, dict(tidy(dict(zip(self.fields, values))), steps=[]))
+
+    def _state(self, text):
+        """The word of a state; a listing has few different ones."""
+        word = self._words.get(text)
+        if word is None:
+            word = job_states.parse(text)[0]
+            if len(self._words) < 100:
+                self._words[text] = word
+        return word
+
+    def _keep(self, key, job):
+        if key in self.kept:
+            self.kept[key].append(job)
+            return
+        self.kept[key] = [job]
+        if job["state"] == "COMPLETED":
+            self.well.append(key)
 
     def _make_room(self):
         """Whether a job that ended well could give its place away."""

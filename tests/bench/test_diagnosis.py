@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 LOG_BYTES, ROWS, PENDING = 2 << 30, 200_000, 10_000
 MEMORY_MB = 200
 
-FIELDS = "JobID JobIDRaw State ExitCode UID User Partition QOS Submit Start End ElapsedRaw TimelimitRaw ReqMem MaxRSS NCPUS NNodes NodeList JobName"
+FIELDS = (
+    "JobID JobIDRaw State ExitCode UID User Partition QOS Submit Start End ElapsedRaw TimelimitRaw ReqMem MaxRSS NCPUS NNodes "
+    "NodeList JobName"
+)
 # In a process of its own, so that its peak is its own.
 VERDICT = """
 import resource, sys, time
@@ -27,10 +30,14 @@ sys.path.insert(0, {prefix!r})
 from slurmguard import job_diagnosis, job_evidence
 begun = time.monotonic()
 found = job_diagnosis.diagnose({job!r}, job_evidence.Look({home!r}).job({job!r}))
-print(time.process_time(), time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, found[0]["id"], found[0]["number"])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(time.process_time(), time.monotonic() - begun, peak, found[0]["id"], found[0]["number"])
 for one in found[0]["evidence"]:
     print(one["source"], one["text"])
 """
+
+
+LINE = "[{when}.{line:03d}] sched: Allocate JobId={second}{line:03d} NodeList=n{line} #CPUs=4 Partition=p\n"
 
 
 def stamp(second: float) -> str:
@@ -46,12 +53,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with log.open("w") as stream:
         while stream.tell() < LOG_BYTES:
             when = stamp(seconds)
-            stream.write(
-                "".join(
-                    f"[{when}.{line:03d}] sched: Allocate JobId={seconds}{line:03d} NodeList=n{line} #CPUs=4 Partition=p\n"
-                    for line in range(100)
-                )
-            )
+            stream.write("".join(LINE.format(when=when, line=line, second=seconds) for line in range(100)))
             seconds += 1
     with log.open("r+") as stream:
         # somewhere in its middle, over lines that were there
@@ -60,7 +62,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         where = stream.tell()
         when = stream.readline()[1:20]
         stream.seek(where)
-        stream.write(f"[{when}.000] _job_complete: JobId=77 WEXITSTATUS 127\n")
+        stream.write(f"[{when}.000] _job_complete: JobId=77_0(100) WEXITSTATUS 127\n")
     rows = folder / "rows"
     with rows.open("w") as stream:
         for task in range(ROWS // 2):
@@ -125,7 +127,8 @@ def test_a_report_of_ten_thousand_pending_jobs() -> None:
     report = queue_diagnosis.report(site)
     seconds = time.process_time() - begun
     print(
-        f"{seconds:.1f} s of CPU, {time.monotonic() - clock:.1f} s, {len(report['findings'])} findings, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"
+        f"{seconds:.1f} s of CPU, {time.monotonic() - clock:.1f} s, {len(report['findings'])} findings, "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"
     )
     assert sum(report["classes"].values()) == len(report["jobs"]) == PENDING
     assert seconds < 10
