@@ -12,7 +12,7 @@ DOCUMENTATION = r"""
 ---
 module: diagnosis_report
 short_description: Print what a diagnosis found, and write it down
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Prints the findings of M(hpcguard.slurm.job_diagnosis_info) or M(hpcguard.slurm.queue_info) in Chinese and English, and writes
     them as C(diagnose.json) and C(diagnose.html).

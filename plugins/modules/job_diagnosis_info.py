@@ -12,7 +12,7 @@ DOCUMENTATION = r"""
 ---
 module: job_diagnosis_info
 short_description: Tell why a job ended, or has not begun
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Gathers what sacct, scontrol, the logs and the job's own output say of a job, and comes to a verdict.
   - A source that could not be read is named and makes the verdict less sure. Changes nothing.

@@ -12,7 +12,7 @@ DOCUMENTATION = r"""
 ---
 module: queue_info
 short_description: Tell why the pending jobs wait, and what is wrong with nodes or a user's jobs
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Puts each pending job into one class, with the numbers that stand against it and the partitions that would take it.
   - Tells large jobs that starve, and what the evidence says of backfill, with cost and way back of each advice.
