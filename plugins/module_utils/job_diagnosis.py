@@ -69,7 +69,6 @@ CAUSES = {
     "live": ("info", "nobody", u"仍在运行", u"it is still at work"),
     "waiting": ("info", "nobody", u"排队等待", u"it waits"),
     "requeued": ("warning", "nobody", u"被重新排队, 从头开始", u"put back into the queue, to begin anew"),
-    "array": ("error", "user", u"组合作业中的一个部分先失败", u"one component failed first and took the others with it"),
     "unknown": ("warning", "admin", u"证据不足, 无法判断", u"too little evidence for a verdict"),
 }  # fmt: skip
 
@@ -499,7 +498,7 @@ def diagnose(asked, known):
     found = [_finding(groups[one], one[3]) for one in order]
     weight = {"error": 0, "warning": 1, "info": 2}
     if any(case.job["part"] for members in groups.values() for case, _verdict in members):
-        return sorted(found, key=lambda one: (one["started_it"], weight[one["severity"]]))
+        return sorted(found, key=lambda one: (one["followed"], weight[one["severity"]]))
     return sorted(found, key=lambda one: (not one["last"], weight[one["severity"]]))
 
 
@@ -544,10 +543,10 @@ def _finding(members, last):
         zh, en = u"之前的一次尝试: " + zh, u"an earlier attempt: " + en
     # without accounting the number of what was lost is not known
     cause_said = title(job_states.meaning(case.job["state"])[0], job_states.meaning(case.job["state"])[1])
-    started = case.job["part"] != "" and cause in ("cancelled_by_root", "cancelled", "cancelled_by_owner", "completed")
+    followed = case.job["part"] != "" and cause in ("cancelled_by_root", "cancelled", "cancelled_by_owner", "completed")
     return finding(
         "job_" + cause, severity, clean_text(case.job["id"], 60), title(zh, en), cause_said, title(step[0], step[1]), lines,
-        who=who, confidence=less_sure(sure, unread), missing=case.missing, last=last, started_it=started, number=len(members),
+        who=who, confidence=less_sure(sure, unread), missing=case.missing, last=last, followed=followed, number=len(members),
     )  # fmt: skip
 
 
@@ -581,5 +580,5 @@ def _nothing(asked, known):
         title(u"已读的来源中没有它; 没有记录不等于一切正常", u"it is in none of the sources that were read; no record is not good news"),
         title(u"检查作业号; 提交时被拒绝的作业没有记录 (看 sbatch 的输出)",
               u"check the number; a job refused at submission leaves no record (see what sbatch printed)"),
-        [], who="user", confidence=OPEN, missing=[one for one in known["sources"] if one["why"]], last=True, started_it=False, number=1,
+        [], who="user", confidence=OPEN, missing=[one for one in known["sources"] if one["why"]], last=True, followed=False, number=1,
     )  # fmt: skip

@@ -49,6 +49,16 @@ CANCELLED = {
 }
 Ids = dict[str, str]
 
+# Where the evidence of each job is written to, for the tests that need no lab.
+RECORD = os.environ.get("RECORD_DIAGNOSES", "")
+GATHER = """
+import json, sys
+sys.path.insert(0, "/usr/local/lib/hpcguard")
+from slurmguard import job_evidence
+known = job_evidence.Look().job(sys.argv[1])
+print(json.dumps({name: known[name] for name in ("rows", "records", "lines", "sources", "nodes")}))
+"""
+
 
 def submit(options: list[str], script: str, user: str = USER) -> str:
     argv = ["sbatch", "--parsable", f"--chdir={HOME}", *options, "--wrap", script]
@@ -100,6 +110,17 @@ def jobs(users: None) -> Ids:
     return submitted
 
 
+def record(name: str, job: str, cause: str) -> None:
+    """Keep what is known about a job, as it was on its node."""
+    told = cluster.out(node_of(job), cluster.python(node_of(job)), "-", job, feed=GATHER)
+    folder = Path(RECORD) / cluster.config("SLURM_VERSION")
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {"asked": job, "cause": cause, "known": json.loads(told)}
+    (folder / f"{name.replace(' ', '_')}.json").write_text(
+        json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+
+
 def node_of(job: str) -> str:
     return next(row[3] for row in rows(job) if "." not in row[0])
 
@@ -112,6 +133,8 @@ def test_a_second_run_changes_nothing(users: None) -> None:
 @pytest.mark.parametrize("name", ENDED)
 def test_why_it_ended(jobs: Ids, name: str) -> None:
     job = jobs[name]
+    if RECORD:
+        record(name, job, ENDED[name][2])
     found = why(job, node_of(job))
     assert found["id"] == "job_" + ENDED[name][2], json.dumps(found, indent=1, ensure_ascii=False)
     assert found["confidence"] != "open" or name == "sigkill", found
@@ -119,6 +142,8 @@ def test_why_it_ended(jobs: Ids, name: str) -> None:
 
 @pytest.mark.parametrize("name", CANCELLED)
 def test_who_cancelled_it(jobs: Ids, name: str) -> None:
+    if RECORD:
+        record(name, jobs[name], CANCELLED[name][1])
     assert why(jobs[name], node_of(jobs[name]))["id"] == "job_" + CANCELLED[name][1]
 
 

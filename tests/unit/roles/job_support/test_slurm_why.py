@@ -139,6 +139,12 @@ def test_a_verdict_with_its_evidence(host: Host, python: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
+def test_help_in_any_locale(host: Host, python: str) -> None:
+    done = host.run("--help", python=python)
+    assert done.returncode == 0 and "slurm-why" in done.stdout
+
+
+@pytest.mark.parametrize("python", PYTHONS)
 def test_json(host: Host, python: str) -> None:
     told = json.loads(host.run("101", "--json", python=python).stdout)
     assert told["findings"][0]["id"] == "job_missing_command"
