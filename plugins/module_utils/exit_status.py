@@ -5,7 +5,8 @@
 """What ``code:signal`` of a job means. Pure.
 
 slurmstepd puts its own codes where a signal would stand: 125 is what remains of SIG_OOM (253 & 127), 53 says that input or
-output could not be set up. A shell says 128 + N of a command that signal N ended.
+output could not be set up. A shell says 128 + N of a command that signal N ended. scontrol prints that; sacct takes the 128
+off, in every release.
 """
 
 from __future__ import absolute_import, division, print_function

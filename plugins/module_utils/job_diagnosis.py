@@ -76,6 +76,8 @@ _BY_STATE = {
     "TIMEOUT": "time_limit", "DEADLINE": "deadline", "PREEMPTED": "preempted", "NODE_FAIL": "node_fail", "BOOT_FAIL": "boot_fail",
     "LAUNCH_FAILED": "launch_failed", "RECONFIG_FAIL": "launch_failed", "REQUEUED": "requeued",
 }  # fmt: skip
+# What programs die of, where an exit status may stand for 128 + N; also the sign that shows it.
+_DEADLY = {6: "abort", 7: "bus_error", 9: "killed", 11: "segfault"}
 NEAR = 0.9  # of the memory asked for
 MORE = 1.2  # what is advised over a peak or a limit
 SHOWN, TAIL = 4, 3
@@ -94,6 +96,13 @@ class Case:
         numbers = {job["job"], job["raw"], job["id"]}
         self.lines = [line for line in seen["lines"] if not line.get("job") or line["job"] in numbers]
         self.signs = job_logs.signs(self.lines)
+        # sacct prints 128 + N as N (sacct/print.c); slurmctld and its log say it whole
+        told = job_logs.outcome(self.lines)
+        if told and told["state"] == "FAILED" == job["state"]:
+            self.job = dict(job, exit=told["exit"], whole=True)
+        code = exit_status.parse(self.job["exit"])
+        cut = seen["from"] == "sacct" and job["state"] == "FAILED" and not self.job.get("whole") and code and not code[1]
+        self.maybe_signal = code[0] if cut and code[0] in _DEADLY else 0
 
     def exits(self):
         """What the exit statuses say, the job's own first."""
@@ -162,15 +171,19 @@ def _failed(case):
         return "output", CERTAIN, ()
     if job["reason"] == "BadConstraints" or (job["reason"] == "Resources" and not job["start"]):
         return "refused", CERTAIN, ()
-    if job["reason"] in ("JobLaunchFailure", "SystemFailure", "BurstBufferOperation") or case.has("launch", "prolog"):
-        return "launch_failed", CERTAIN if job["reason"].endswith("Failure") else PROBABLE, (job_logs.NODE,)
+    # before 23.02 a script that a signal ended had that reason, too (job_mgr.c job_complete())
+    not_launched = job["reason"] in ("JobLaunchFailure", "SystemFailure", "BurstBufferOperation") and not signals
+    if not_launched or case.has("launch", "prolog"):
+        return "launch_failed", CERTAIN if not_launched else PROBABLE, (job_logs.NODE,)
     if case.has("library"):
         return "missing_library", CERTAIN, ()
     if exit_status.MISSING in kinds:
         return "missing_command", CERTAIN if case.has("missing") else PROBABLE, words
     if exit_status.NOT_EXECUTABLE in kinds:
         return "not_executable", CERTAIN if case.has("not_executable") else PROBABLE, words
-    if 9 in signals:
+    if case.maybe_signal and case.has(_DEADLY[case.maybe_signal]):
+        return _sigkill(case) if case.maybe_signal == 9 else (_DEADLY[case.maybe_signal], PROBABLE, ())
+    if 9 in signals or (case.maybe_signal == 9 and _near_limit(case)):
         return _sigkill(case)
     if 15 in signals:
         if case.has("slurmd_restart"):
@@ -197,10 +210,14 @@ def _sigkill(case):
     """137 and 0:9 say who pulled the trigger as little as each other; memory and the kernel's words do."""
     if case.has("oom_node"):
         return "oom_node", PROBABLE, ()
-    peak = sacct_text.peak_mb(case.job)[0]
-    if peak and case.job["memory"] and peak >= NEAR * case.job["memory"]:
+    if _near_limit(case):
         return "oom_likely", PROBABLE, ()
     return "killed", OPEN, (job_logs.KERNEL, job_logs.CONTROLLER)
+
+
+def _near_limit(case):
+    peak = sacct_text.peak_mb(case.job)[0]
+    return bool(peak and case.job["memory"] and peak >= NEAR * case.job["memory"])
 
 
 def less_sure(sure, unread):
@@ -401,6 +418,9 @@ def _evidence(case, cause):
     lines += [evidence(case.seen["from"], _row_text(step)) for step in case.steps[:SHOWN]]
     for text in [job["exit"]] if job["exit"] not in ("", "0:0") else []:
         lines.append(evidence("exit status", exit_status.describe(text)[1]))
+    if case.maybe_signal:
+        whole = 128 + case.maybe_signal
+        lines.append(evidence("exit status", u"sacct prints 128+N as N: it may be %s" % exit_status.describe(u"%d:0" % whole)[1]))
     told = [line for found in case.signs.values() for line in found]
     for kind in (job_logs.CONTROLLER, job_logs.NODE, job_logs.KERNEL, job_logs.OUTPUT):
         of_kind = [line for line in case.lines if line["kind"] == kind]
@@ -514,6 +534,8 @@ def _merged(job, known):
                 merged["reason"] = fresh["reason"]
             if fresh["state"] != job["state"] and job_states.kind(job["state"]) != job_states.BAD:
                 merged.update(state=fresh["state"], exit=fresh["exit"], end=fresh["end"])
+            if fresh["state"] == job["state"] and exit_status.parse(fresh["exit"]):
+                merged.update(exit=fresh["exit"], whole=True)
             merged["restarts"] = max(job["restarts"], fresh["restarts"])
             return merged
     return job

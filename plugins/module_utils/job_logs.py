@@ -39,15 +39,18 @@ _SIGNS = (
     ("library", (OUTPUT,), r"error while loading shared libraries: \S+|cannot open shared object file|version `\S+' not found"),
     ("missing", (OUTPUT,), r"command not found|execve\(\): .*No such file|: not found$|bad interpreter|No such file or directory"),
     ("not_executable", (OUTPUT,), r"execve\(\): .*(Permission denied|Exec format error)|cannot execute|: Permission denied$"),
-    ("segfault", (OUTPUT,), r"[Ss]egmentation fault|core dumped"),
+    ("segfault", (OUTPUT,), r"[Ss]egmentation fault"),
     ("segfault", (KERNEL,), r"segfault at|general protection"),
-    ("storage", (OUTPUT, NODE), r"No space left on device|Disk quota exceeded|Read-only file system|Stale (NFS )?file handle"),
+    ("storage", (OUTPUT, NODE),
+     r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error|Stale (NFS )?file handle"),
     ("network", (OUTPUT,), (
         r"[Cc]onnection refused|error: connect|Unable to connect|Connection timed out|No route to host|PMIx? ?(ERROR|error)|PMIX ERROR"
         r"|ORTE (has lost|was unable)|UCX +ERROR|ibv_\w+.*(fail|error)|NCCL WARN|MPI_Init.*fail|Connection reset by peer"
     )),
     ("python_memory", (OUTPUT,), r"MemoryError|std::bad_alloc|Cannot allocate memory|java\.lang\.OutOfMemoryError"),
     ("killed", (OUTPUT,), r"\bKilled\b"),
+    ("abort", (OUTPUT,), r"\bAborted\b"),
+    ("bus_error", (OUTPUT,), r"\bBus error\b"),
 )  # fmt: skip
 SIGNS = [(sign, sources, re.compile(pattern)) for sign, sources, pattern in _SIGNS]
 

@@ -34,6 +34,7 @@ peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(time.process_time(), time.monotonic() - begun, peak, found[0]["id"], found[0]["number"])
 for one in found[0]["evidence"]:
     print(one["source"], one["text"])
+print("missing:", found[0]["missing"])
 """
 
 

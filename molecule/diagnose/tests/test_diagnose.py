@@ -17,7 +17,8 @@ import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
 
-USER, UID, HOME = "alice", "1500", "/home/alice"
+# every host of the lab has her
+USER, HOME = "alice", "/home/alice"
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL")
 LIBRARY = "cp /bin/ls /tmp/ls; LC_ALL=C sed -i s/libselinux.so.1/libselimux.so.1/ /tmp/ls; /tmp/ls"
 EAT = "python3 -c 'b = bytearray(400 << 20)'"
@@ -38,7 +39,7 @@ ENDED = {
     "library": ([], LIBRARY, "missing_library"),
     "output": (["--output=/root/no/slurm.out"], "true", "output"),
     "refused connection": ([], "bash -c ': < /dev/tcp/127.0.0.1/9'", "network"),
-    "full disk": ([], "echo x > /dev/full", "storage"),
+    "full disk": ([], "dd if=/dev/zero of=/dev/full count=1", "storage"),
     "well": ([], "true", "completed"),
     "step": ([], "srun false; exit 0", "step_failed"),
 }  # fmt: skip
@@ -91,8 +92,6 @@ def diagnose(*args: str) -> dict[str, t.Any]:
 
 @pytest.fixture(scope="session")
 def users() -> None:
-    for host in cluster.HOSTS:
-        cluster.run(host, "useradd", "--create-home", "--home-dir", HOME, "--uid", UID, USER, check=False)
     cluster.succeed("job_support", "-e", "job_support_slurm_why=true")
 
 

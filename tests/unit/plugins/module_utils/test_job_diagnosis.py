@@ -179,6 +179,7 @@ OUT, C, N = job_logs.OUTPUT, job_logs.CONTROLLER, job_logs.NODE
         ([row("101", "FAILED", "0:15")], [(N, "[2026-12-01T10:10:00] slurmd started on Tue")], "slurmd_restart"),
         ([row("101", "FAILED", "0:15")], [], "terminated"),
         ([row("101", "FAILED", "0:0", Reason="JobLaunchFailure")], [], "launch_failed"),
+        ([row("101", "FAILED", "0:11", Reason="JobLaunchFailure")], [], "segfault"),
         ([row("101", "FAILED", "1:0", Reason="BadConstraints", Start="None")], [], "refused"),
         ([row("101", "PREEMPTED")], [], "preempted"),
         ([row("101", "COMPLETED")], [], "completed"),
@@ -191,6 +192,29 @@ def test_causes(rows: list[str], lines: list[tuple[str, str]], cause: str) -> No
     found = verdict(*rows, lines=lines)
     assert found["id"] == "job_" + cause
     assert all(found["remedy"][language] for language in ("zh", "en")) or cause in ("completed", "live", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "cause", "sure"),
+    [
+        ("11:0", [(C, "_job_complete: JobId=101 WEXITSTATUS 139")], "segfault", "certain"),
+        ("11:0", [(OUT, "run.sh: line 2: 4711 Segmentation fault ./a.out")], "segfault", "probable"),
+        ("6:0", [(OUT, "terminate called: Aborted")], "abort", "probable"),
+        ("9:0", [(C, "_job_complete: JobId=101 WEXITSTATUS 137")], "killed", "open"),
+        ("11:0", [], "exit_code", "probable"),
+        ("11:0", [(C, "_job_complete: JobId=101 WEXITSTATUS 11"), (OUT, "Segmentation fault")], "segfault", "probable"),
+    ],
+)
+def test_sacct_takes_128_off(code: str, lines: list[tuple[str, str]], cause: str, sure: str) -> None:
+    found = verdict(row("101", "FAILED", code), lines=lines)
+    assert (found["id"], found["confidence"]) == ("job_" + cause, sure)
+    doubtful = [line for line in found["evidence"] if "128+N" in line["text"]]
+    assert bool(doubtful) is not any(kind == C for kind, _text in lines)
+
+
+def test_a_shortened_137_near_the_limit() -> None:
+    found = verdict(row("103", "FAILED", "9:0", ReqMem="4G"), row("103.batch", "FAILED", "9:0", MaxRSS="4100000K"))
+    assert found["id"] == "job_oom_likely"
 
 
 def test_every_cause_has_an_order_of_acting() -> None:
