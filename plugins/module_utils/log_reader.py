@@ -34,6 +34,10 @@ class Unread(Exception):
     """Why a source was not read."""
 
 
+class TimeUp(Unread):
+    """It was read in part."""
+
+
 def _open(path):
     """A regular file, opened without ever waiting for a pipe's other end."""
     try:
@@ -101,7 +105,7 @@ def _matching(blocks, pattern, end, deadline):
     """Lines of the blocks that the pattern finds, until one is later than ``end``; a look at the clock each block."""
     for block in blocks:
         if loaders.now() > deadline:
-            raise Unread("not read to its end, the time was up")
+            raise TimeUp("not read to its end, the time was up")
         for match in pattern.finditer(block):
             begin = block.rfind(b"\n", 0, match.start()) + 1
             stop = block.find(b"\n", match.end())
@@ -191,6 +195,8 @@ def search(path, pattern, begin="", end="", epochs=(None, None), seconds=5.0):
             left_out = _search(one, pattern, begin.encode("ascii"), end.encode("ascii"), deadline, kept)
             if left_out:
                 notes.append("%s: %s" % (one, left_out))
+        except TimeUp as why:
+            (notes if kept else unread).append("%s: %s" % (one, why.args[0]))
         except Unread as why:
             unread.append(why.args[0])
     if len(unread) == len(files):
