@@ -275,7 +275,8 @@ LIMITS = {
         MaxLicenseRunMinsPerUser MaxMemoryPerAccount MaxMemoryRunMinsPerAccount MaxMemoryRunMinsPerUser
         MaxNodePerAccount MaxNodeRunMinsPerAccount MaxNodeRunMinsPerUser MaxSubmitJobsPerAccount MaxUnknownPerAccount
         MaxUnknownRunMinsPerAccount MaxUnknownRunMinsPerUser
-    """,}
+    """,
+}
 
 # Where a reason is not one of all releases: the first that has it, the last that had it.
 SINCE = {

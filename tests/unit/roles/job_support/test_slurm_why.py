@@ -67,7 +67,7 @@ class Host:
         for one in patrol_filter.patrol_library(MODULES, str(home / "prefix/lib/hpcguard")):
             Path(one["path"]).parent.mkdir(parents=True, exist_ok=True)
             Path(one["path"]).write_text(one["content"], encoding="utf-8")
-        shutil.copy(ROOT / "roles/job_support/files/slurm-why", self.program)
+        shutil.copy(ROOT / "roles/job_support/files/slurm_why.py", self.program)
         for name, text in (
             ("scontrol", SCONTROL),
             ("sacct", SACCT),

@@ -31,9 +31,8 @@ NO_TERMINAL = 100
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(
-        prog="slurm-why", description="Says why a job failed, or why it waits", epilog="ID: 101, 101_3 (array), 101+1 (het), 101.batch (step)"
-    )
+    marks = "ID: 101, 101_3 (array), 101+1 (het), 101.batch (step)"
+    parser = argparse.ArgumentParser(prog="slurm-why", description="Says why a job failed, or why it waits", epilog=marks)
     parser.add_argument("job", nargs="?", metavar="ID", help="the job")
     parser.add_argument("--queue", action="store_true", help="why the pending jobs wait")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
