@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import pathlib
-import tempfile
 import time
 import typing as t
 
-import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.color import stringc
 from ansible.utils.display import Display
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import checklist
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text
-from ansible_collections.hpcguard.slurm.plugins.plugin_utils import render, render_html
+from ansible_collections.hpcguard.slurm.plugins.plugin_utils import render, render_html, report_files
 
 display = Display()
 Vars = dict[str, t.Any]
@@ -56,7 +53,7 @@ class ActionModule(ActionBase):
             "verify.html": render_html.page(items, meta),
         }
         for name, text in texts.items():
-            self._write(folder / name, text)
+            report_files.write(folder / name, text)
         self._show(items, meta, folder)
 
         failed = [str(item["id"]) for item in items if item["verdict"] == "fail"]
@@ -134,27 +131,14 @@ class ActionModule(ActionBase):
     def _meta(self, seen: Vars, task_vars: Vars) -> Vars:
         answered = [one for one in seen["controller"].values() if "error" not in one]
         config = answered[0]["config"]["values"] if answered else {}
-        galaxy = COLLECTION / "galaxy.yml"
-        manifest = COLLECTION / "MANIFEST.json"
-        about = yaml.safe_load((galaxy if galaxy.exists() else manifest).read_text(encoding="utf-8"))
         return {
             "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "cluster": clean_text(config.get("ClusterName", "unknown")),
             "slurm": clean_text(config.get("SLURM_VERSION", "unknown")),
-            "collection": about.get("collection_info", about)["version"],
+            "collection": report_files.collection_version(),
             "check_mode": bool(task_vars.get("ansible_check_mode")),
             "hosts": list(task_vars["ansible_play_hosts_all"]),
         }
-
-    @staticmethod
-    def _write(path: pathlib.Path, text: str) -> None:
-        """Whoever reads the report while it is written sees the old or the new one."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
 
     @staticmethod
     def _show(items: list[Vars], meta: Vars, folder: pathlib.Path) -> None:

@@ -64,24 +64,40 @@ def title(zh, en):
     return {"zh": to_text(zh), "en": to_text(en)}
 
 
-def finding(ident, severity, host, titles, cause, remedy, evidences=(), path=None, line=None):
-    """A problem, as preflight, lint and troubleshooting report it.
+def finding(ident, severity, host, titles, cause, remedy, evidences=(), path=None, line=None, **more):
+    """A problem, as preflight, lint, troubleshooting and diagnosis report it.
 
     :param severity: ``error``, ``warning`` or ``info``
-    :param titles: see :func:`title`
+    :param titles: see :func:`title`; cause and remedy may come in both languages, too
     :param evidences: list of :func:`evidence`
+    :param more: what a diagnosis adds: who acts, how sure it is, which sources were missing
     """
-    return {
+    found = {
         "id": ident,
         "severity": severity,
         "host": host,
         "title": titles,
         "evidence": list(evidences),
-        "cause": clean_text(cause),
-        "remedy": clean_text(remedy),
+        "cause": _clean_said(cause),
+        "remedy": _clean_said(remedy),
         "file": path,
         "line": line,
     }
+    found.update(more)
+    return found
+
+
+def _clean_said(text):
+    return {name: clean_text(value) for name, value in text.items()} if isinstance(text, dict) else clean_text(text)
+
+
+def said(text, language=None):
+    """A title, cause or remedy as lines, in both languages unless one is asked for; one line where both are the same."""
+    if not isinstance(text, dict):
+        return [text]
+    if language:
+        return [text[language]]
+    return [text["zh"], text["en"]] if text["zh"] != text["en"] else [text["en"]]
 
 
 def folded(findings):

@@ -166,6 +166,48 @@ def scontrol(program, args, timeout, conf=None):
     return run([program] + list(args), timeout, env={"SLURM_CONF": conf} if conf else None, max_bytes=CLUSTER_BYTES)
 
 
+def lines(argv, timeout, take, env=None):
+    """Run a program and hand each line of its output to ``take``, so that a listing of any length needs little memory.
+
+    Returns a :class:`Result` without that output.
+    """
+    deadline = now() + timeout
+    with open(os.devnull) as nothing, tempfile.TemporaryFile() as errors:
+        try:
+            child = subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn
+                list(argv), stdin=nothing, stdout=subprocess.PIPE, stderr=errors, env=clean_env(env), close_fds=True,
+                preexec_fn=os.setsid,  # noqa: PLW1509 - as in run
+            )  # fmt: skip
+        except (OSError, IOError) as error:
+            return Result(126 if error.errno == errno.EACCES else 127, err="%s: %s" % (argv[0], error.strerror))
+        rest, timed_out = b"", False
+        while True:
+            left = deadline - now()
+            if left <= 0 or not select.select([child.stdout], [], [], left)[0]:
+                timed_out = True
+                break
+            chunk = os.read(child.stdout.fileno(), 1 << 16)
+            if not chunk:
+                break
+            parts = (rest + chunk).split(b"\n")
+            rest = parts.pop()
+            for line in parts:
+                take(line.decode("utf-8", "replace"))
+        if rest and not timed_out:
+            take(rest.decode("utf-8", "replace"))
+        child.stdout.close()
+        while not timed_out and child.poll() is None:
+            timed_out = now() > deadline
+            time.sleep(0.01)
+        if timed_out:
+            _kill_group(child)
+        errors.seek(0)
+        told = errors.read(65536).decode("utf-8", "replace")
+    if timed_out:
+        return Result(124, "", told + "\n%s: no answer within %g seconds" % (argv[0], timeout), True)
+    return Result(child.returncode, "", told)
+
+
 def systemctl(args, timeout=30):
     """Run systemctl without pager, questions or ellipses."""
     return run(["systemctl", "--no-pager", "--no-ask-password", "--full"] + list(args), timeout)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import collections.abc as c
 import json
 import typing as t
-import unicodedata
 from xml.etree import ElementTree
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils.text_columns import fit, width_of, wrap
 
 Item = dict[str, t.Any]
 Meta = dict[str, t.Any]
@@ -42,36 +43,6 @@ def to_json(items: c.Sequence[Item], meta: Meta) -> str:
 
 
 # --- terminal -----------------------------------------------------------------------------------
-
-
-def width_of(text: str) -> int:
-    """Columns that a terminal needs for the text: two for a Chinese character, none for a combining one."""
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
-
-
-def fit(text: str, columns: int) -> str:
-    """The text in exactly so many columns: cut with an ellipsis, or filled with blanks."""
-    if width_of(text) > columns:
-        while width_of(text) > columns - 1:
-            text = text[:-1]
-        text += "…"
-    return text + " " * (columns - width_of(text))
-
-
-def wrap(text: str, columns: int) -> list[str]:
-    """The text in lines of at most so many columns, broken at blanks where there are any."""
-    lines = [""]
-    for word in text.split():
-        while width_of(word) > columns:
-            head = next(size for size in range(len(word), 0, -1) if width_of(word[:size]) <= columns)
-            lines.append(word[:head])
-            word = word[head:]
-        joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if width_of(joined) <= columns:
-            lines[-1] = joined
-        else:
-            lines.append(word)
-    return [line for line in lines if line]
 
 
 def table(items: c.Sequence[Item], columns: int, paint: Paint) -> list[str]:

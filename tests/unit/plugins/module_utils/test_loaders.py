@@ -207,3 +207,23 @@ def test_what_slurm_says_of_many_nodes_is_not_cut(tmp_path: pathlib.Path) -> Non
     program.write_text("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n", encoding="ascii")
     program.chmod(0o755)
     assert len(loaders.scontrol(str(program), ["show", "node"], 20).out) == 3000000
+
+
+def test_lines_are_handed_over_one_by_one_and_little_is_kept() -> None:
+    taken: list[str] = []
+    done = loaders.lines(["sh", "-c", "echo oops >&2; seq 1 100000; printf last"], 30, taken.append)
+    assert (done.rc, done.out, done.err) == (0, "", "oops\n")
+    assert taken[:2] == ["1", "2"] and taken[-2:] == ["100000", "last"] and len(taken) == 100001
+
+
+def test_lines_of_a_program_that_never_ends() -> None:
+    taken: list[str] = []
+    begun = time.monotonic()
+    done = loaders.lines(["sh", "-c", "echo one; exec sleep 60"], 0.5, taken.append)
+    assert done.timed_out and done.rc == 124 and taken == ["one"] and "no answer" in done.err
+    assert time.monotonic() - begun < 10
+
+
+def test_lines_of_a_program_that_fails_or_is_not_there() -> None:
+    assert loaders.lines(["sh", "-c", "exit 3"], 5, str).rc == 3
+    assert loaders.lines(["/no/such/program"], 5, str).rc == 127

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ansible_collections.hpcguard.slurm.plugins.module_utils import text_columns
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import checklist_item, clean_text, evidence, host_result, title
 from ansible_collections.hpcguard.slurm.plugins.plugin_utils import render, render_html
 
@@ -51,21 +52,21 @@ def plain(word: str, verdict: str) -> str:
     ("text", "columns"), [("", 0), ("abc", 3), ("中文", 4), ("a中b", 4), ("，。", 4), ("e\u0301", 1), ("ｆｕｌｌ", 8), ("…", 1)]
 )
 def test_a_chinese_character_takes_two_columns(text: str, columns: int) -> None:
-    assert render.width_of(text) == columns
+    assert text_columns.width_of(text) == columns
 
 
 @pytest.mark.parametrize("text", ["", "abc", "中文字", "a中b文c字", "x" * 50, "中" * 50])
 @pytest.mark.parametrize("columns", [1, 2, 5, 6, 20])
 def test_a_cell_has_exactly_its_columns(text: str, columns: int) -> None:
     """A character that would stand half in the cell is left out."""
-    assert render.width_of(render.fit(text, columns)) == columns
+    assert text_columns.width_of(text_columns.fit(text, columns)) == columns
 
 
 @pytest.mark.parametrize("text", ["one two three four", "健康检查 参数 已生效", "/a/very/long/path/without/any/blank/in/it", "中" * 30])
 @pytest.mark.parametrize("columns", [4, 7, 20])
 def test_wrapped_text_loses_nothing_and_fits(text: str, columns: int) -> None:
-    lines = render.wrap(text, columns)
-    assert all(render.width_of(line) <= columns for line in lines)
+    lines = text_columns.wrap(text, columns)
+    assert all(text_columns.width_of(line) <= columns for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
@@ -77,8 +78,8 @@ def test_the_columns_of_the_table_stand_below_each_other(columns: int) -> None:
     ratios = [len(head) - 1 if head.endswith("-") else head.index("/") for head in heads]
     assert heads[-1].endswith(" -") and "0/0" not in heads[-1]
     assert [head.split()[:2] for head in heads] == [["1", "PASS"], ["2", "FAIL"], ["13", "SKIP"]]
-    assert len({render.width_of(head[:at]) for head, at in zip(heads, ratios, strict=True)}) == 1
-    assert all(render.width_of(line) <= columns for line in lines)
+    assert len({text_columns.width_of(head[:at]) for head, at in zip(heads, ratios, strict=True)}) == 1
+    assert all(text_columns.width_of(line) <= columns for line in lines)
 
 
 def test_the_table_says_which_host_why_and_what_to_do() -> None:

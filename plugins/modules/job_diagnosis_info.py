@@ -1,0 +1,184 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: job_diagnosis_info
+short_description: Tell why a job ended, or has not begun
+version_added: 0.1.0
+description:
+  - Gathers what sacct, scontrol, the logs and the job's own output say of a job, and comes to a verdict.
+  - A source that could not be read is named and makes the verdict less sure. Changes nothing.
+options:
+  part:
+    description:
+      - V(controller) comes to a verdict, and names the nodes that have more to say.
+      - V(node) returns what one of them has, as RV(lines) and RV(sources), for a second look of the controller.
+    type: str
+    choices: [controller, node]
+    default: controller
+  job:
+    description: Id of the job, such as V(101), V(101_3) of an array, V(101+1) of a het job, V(101.batch).
+    type: str
+    required: true
+  bin_dir:
+    description: Directory of Slurm's commands.
+    type: path
+    default: ""
+  conf_path:
+    description: The slurm.conf that they use.
+    type: path
+  lines:
+    description: RV(lines) of the nodes.
+    type: list
+    elements: dict
+    default: []
+  sources:
+    description: RV(sources) of the nodes.
+    type: list
+    elements: dict
+    default: []
+  jobs:
+    description: RV(jobs) of the controller, for a node.
+    type: list
+    elements: dict
+    default: []
+  owner:
+    description: RV(owner) of the controller, for a node. Only files of this user are read.
+    type: str
+    default: ""
+  config:
+    description: RV(config) of the controller, for a node.
+    type: dict
+    default: {}
+  node_name:
+    description: NodeName of this host, for a node.
+    type: str
+    default: ""
+attributes:
+  check_mode:
+    description: Changes nothing, so check mode makes no difference.
+    support: full
+  diff_mode:
+    description: Has nothing to show in diff mode.
+    support: none
+  idempotent:
+    description: Changes nothing, so running it again changes nothing.
+    support: full
+  platform:
+    description: Target platforms.
+    platforms: posix
+    support: full
+author:
+  - hpcguard contributors (@hpcguard)
+"""
+
+EXAMPLES = r"""
+---
+- name: Ask why job 101 failed
+  hpcguard.slurm.job_diagnosis_info:
+    job: "101"
+    bin_dir: /usr/bin
+"""
+
+RETURN = r"""
+findings:
+  description: Each with verdict, evidence and its sources, who acts, and the next step.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{id: job_oom, host: "101", confidence: certain, who: user}]
+sources:
+  description: What was read, and why the rest was not.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{name: sacct, why: ""}]
+jobs:
+  description: The jobs that went wrong, for the nodes.
+  returned: on a controller
+  type: list
+  elements: dict
+owner:
+  description: Uid of the job's user.
+  returned: on a controller
+  type: str
+  sample: "1001"
+config:
+  description: Where the nodes keep their logs.
+  returned: on a controller
+  type: dict
+hosts:
+  description: NodeNames that have more to say.
+  returned: on a controller
+  type: list
+  elements: str
+lines:
+  description: Lines of logs and output.
+  returned: on a node
+  type: list
+  elements: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_evidence, quantities, sacct_text
+
+LOGS = ("SlurmdLogFile", "AccountingStorageType")
+
+
+def controller(look, params):
+    known = look.job(params["job"], params["lines"], params["sources"])
+    hosts = []
+    for job in known["trouble"]:
+        hosts += [name for name in quantities.hosts(job["failed_node"] or job["node_list"]) if name not in hosts]
+    return {
+        "findings": job_diagnosis.diagnose(params["job"], known),
+        "jobs": known["trouble"],
+        "owner": known["owner"],
+        "config": {key: look.config[key] for key in LOGS if key in look.config},
+        "hosts": hosts[: job_evidence.MOST_NODES],
+    }
+
+
+def node(look, params):
+    look.config = params["config"]
+    if params["jobs"]:
+        look.look_at_node(params["jobs"], params["node_name"])
+        look.read_output(params["jobs"], params["owner"])
+    return {"lines": look.lines}
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "part": {"type": "str", "choices": ["controller", "node"], "default": "controller"},
+            "job": {"type": "str", "required": True},
+            "bin_dir": {"type": "path", "default": ""},
+            "conf_path": {"type": "path"},
+            "lines": {"type": "list", "elements": "dict", "default": []},
+            "sources": {"type": "list", "elements": "dict", "default": []},
+            "jobs": {"type": "list", "elements": "dict", "default": []},
+            "owner": {"type": "str", "default": ""},
+            "config": {"type": "dict", "default": {}},
+            "node_name": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    if not sacct_text.parse_id(params["job"]):
+        module.fail_json(msg="%r is no job id" % params["job"])
+    look = job_evidence.Look(params["bin_dir"], params["conf_path"])
+    result = {"controller": controller, "node": node}[params["part"]](look, params)
+    module.exit_json(changed=False, sources=look.sources, **result)
+
+
+if __name__ == "__main__":
+    main()
