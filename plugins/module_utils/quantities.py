@@ -22,6 +22,7 @@ _MB = {"B": 1.0 / (1 << 20), "K": 1.0 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0
 _CLOCK = re.compile(r"^(?:([0-9]+)-)?([0-9]+)(?::([0-9]+))?(?::([0-9]+))?(?:\.[0-9]+)?$")
 _NUMBER = re.compile(r"^[0-9]+(\.[0-9]+)?$")
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
+_LAST_NUMBER = re.compile(r"^(.*?)([0-9]*)([^0-9]*)$", re.DOTALL)
 _COUNT = re.compile(r"^([0-9]+(?:\.[0-9]+)?)([KMGT]?)$")
 
 
@@ -140,6 +141,33 @@ def hosts(text):
         if len(names) >= MOST_HOSTS:
             break
     return names
+
+
+def fold(names):
+    """Names as one list, those that differ in their last number together: ``n[01-03,07],login``. The other way of :func:`hosts`."""
+    groups = {}
+    for name in names:
+        head, number, tail = _LAST_NUMBER.match(name).groups()
+        groups.setdefault((head, tail, len(number)), set()).add(number)
+    parts = []
+    for (head, tail, width), numbers in sorted(groups.items()):
+        if len(numbers) == 1:
+            parts.append(head + numbers.pop() + tail)
+            continue
+        runs = []
+        for number in sorted(int(number) for number in numbers):
+            if runs and number == runs[-1][1] + 1:
+                runs[-1][1] = number
+            else:
+                runs.append([number, number])
+        told = ["%0*d" % (width, first) + ("-%0*d" % (width, last) if last > first else "") for first, last in runs]
+        parts.append("%s[%s]%s" % (head, ",".join(told), tail))
+    return ",".join(parts)
+
+
+def utc(number):
+    """A time since the epoch as a date, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(number))
 
 
 def _split(text):
