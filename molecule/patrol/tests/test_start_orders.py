@@ -32,7 +32,7 @@ def power_cut(order: tuple[str, ...], late: float = GAP) -> float:
     return cluster.wait_for(all_in_service, RECOVERY, "all nodes in service", every=0.2)
 
 
-@pytest.mark.parametrize("order", itertools.permutations(cluster.HOSTS), ids=lambda order: " ".join(name[-9:] for name in order))
+@pytest.mark.parametrize("order", itertools.permutations(cluster.HOSTS), ids=lambda order: " ".join(name.removeprefix("k8s-") for name in order))
 def test_every_order(order: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     took = power_cut(order)
     with capsys.disabled():
