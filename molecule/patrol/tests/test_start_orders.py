@@ -15,6 +15,10 @@ RECOVERY = 30
 GAP = 3
 
 
+def short(order: tuple[str, ...]) -> str:
+    return " ".join(name.removeprefix("k8s-") for name in order)
+
+
 def podman(action: str, *hosts: str) -> None:
     subprocess.run(["podman", *action.split(), *map(cluster.container, hosts)], check=True, capture_output=True, timeout=60)
 
@@ -32,7 +36,7 @@ def power_cut(order: tuple[str, ...], late: float = GAP) -> float:
     return cluster.wait_for(all_in_service, RECOVERY, "all nodes in service", every=0.2)
 
 
-@pytest.mark.parametrize("order", itertools.permutations(cluster.HOSTS), ids=lambda order: " ".join(name[-9:] for name in order))
+@pytest.mark.parametrize("order", list(itertools.permutations(cluster.HOSTS)), ids=short)
 def test_every_order(order: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     took = power_cut(order)
     with capsys.disabled():
