@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import typing as t
 
 import jinja2
 import pytest
 import yaml
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import standard_units, systemd_keys
+from ansible_collections.hpcguard.slurm.plugins.module_utils import patrol, standard_units, systemd_keys
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 ROLES = ROOT / "roles"
@@ -180,15 +179,12 @@ def test_timers_that_would_stop_are_refused(timer: str, service: str, said: str 
 
 def test_the_bound_of_the_patrols_service_is_that_of_its_settings() -> None:
     """What the role calls the least is no less than what the program allows itself."""
-    program = (ROLES / "patrol/files/cluster_health_check.py").read_text(encoding="utf-8")
-    ((names, values),) = re.findall(r"^(ROUND, CALL.*) = (.*)$", program, re.M)
-    limits = dict(zip(names.split(", "), map(int, values.split(", ")), strict=True))
     least = role_vars()["__patrol_least"]
     # the last look, and what an SSH call that cannot be ended costs
-    assert least["slurm-cluster-health.service"] >= limits["ROUND"] + limits["CALL"] + 5
-    assert limits["LOOKING"] + limits["FIXING"] < limits["ROUND"]
+    assert least["slurm-cluster-health.service"] >= patrol.ROUND + patrol.CALL + 5
+    assert patrol.LOOKING + patrol.FIXING < patrol.ROUND
     waits = int(jinja2.Template(least["slurm-cluster-health-bootstrap.service"]).render(patrol_boot_limit=1000)) - 1000
-    assert waits >= limits["ROUND"] + limits["CALL"] + 5
+    assert waits >= patrol.ROUND + patrol.CALL + 5
 
 
 def test_a_timer_names_another_service() -> None:

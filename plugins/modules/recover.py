@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: recover
+short_description: Bring back nodes and daemons that did not come back by themselves
+version_added: 0.1.0
+description:
+  - Runs on a controller what the patrol runs there, as a person's order. It starts the controller's own daemons, looks at the nodes over
+    SSH, and acts by the patrol's table until all are in service or the time is over.
+  - Other than the patrol it heeds neither earlier tries nor a limit of nodes, and resumes nodes that rebooted unexpectedly, whenever
+    that was.
+  - Nodes that somebody drained, set DOWN, masked, disabled or stopped on purpose are left alone. No job is ended.
+  - Only looks while a patrol or a rollout is at work, and on a backup controller that stands by.
+options:
+  scontrol:
+    description: Path of scontrol.
+    type: path
+    default: /usr/bin/scontrol
+  nodes:
+    description: NodeNames to look at. Empty means all.
+    type: list
+    elements: str
+    default: []
+  time:
+    description: Seconds that slurmctld and the nodes have to come back.
+    type: int
+    default: 120
+  stuck_after:
+    description: Seconds after which a start of slurmd counts as stuck.
+    type: int
+    default: 120
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    details: What only shows once an earlier step is done, it cannot predict.
+    support: partial
+  diff_mode:
+    description: Has nothing to show in diff mode.
+    support: none
+  idempotent:
+    description: Changes nothing on a cluster that is well.
+    support: full
+  platform:
+    description: Target platforms.
+    platforms: posix
+    support: full
+author:
+  - hpcguard contributors (@hpcguard)
+"""
+
+EXAMPLES = r"""
+---
+- name: Bring the cluster back
+  hpcguard.slurm.recover:
+  register: recovered
+
+- name: Stop when something remains
+  ansible.builtin.assert:
+    that: recovered.remaining | length == 0
+    fail_msg: "{{ recovered.remaining | join('; ') }}"
+"""
+
+RETURN = r"""
+lines:
+  description: What was seen and done, in order, in Chinese and English.
+  returned: success
+  type: list
+  elements: str
+remaining:
+  description: What is not in service though it should be, and why. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+nodes:
+  description: Of each node its state, the action decided last, why (C(zh), C(en)), and what was done.
+  returned: success
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import finding, node_policy, patrol
+
+
+def remaining(report):
+    """What a person has to know of the nodes that are still missing."""
+    return [
+        u"{0} ({state}): {zh} / {en}".format(name, **dict({"zh": u"", "en": u""}, **node))
+        for name, node in sorted(report["nodes"].items())
+        if node.get("ready") is False
+    ]
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "scontrol": {"type": "path", "default": "/usr/bin/scontrol"},
+            "nodes": {"type": "list", "elements": "str", "default": []},
+            "time": {"type": "int", "default": 120},
+            "stuck_after": {"type": "int", "default": 120},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    lines = []
+    options = patrol.Options(
+        lines.append,
+        fix=True,
+        by_person=True,
+        bootstrap=not module.check_mode,
+        dry_run=module.check_mode,
+        node=params["nodes"],
+        scontrol=params["scontrol"],
+        boot_limit=params["time"],
+        stuck_after=params["stuck_after"],
+        back_off=patrol.SETTLING,
+    )
+    try:
+        report = patrol.work(options)
+    except patrol.Failure as failure:
+        why = u"slurmctld 没有应答 / slurmctld does not answer: %s" % finding.clean_text(failure.args[0])
+        module.fail_json(msg=why, lines=lines)
+    nodes = report["nodes"]
+    done = report["started"] + [one for node in nodes.values() for one in node["done"]]
+    meant = [node for node in nodes.values() if node.get("action", node_policy.NOTHING) not in node_policy.PASSIVE]
+    module.exit_json(
+        changed=bool(meant if module.check_mode else done),
+        lines=lines,
+        nodes=nodes,
+        remaining=[] if module.check_mode else remaining(report),
+    )
+
+
+if __name__ == "__main__":
+    main()
