@@ -9,10 +9,10 @@ export LAB_ID ?=
 
 SCENARIOS := $(sort $(patsubst molecule/%/molecule.yml,molecule-%,$(wildcard molecule/*/molecule.yml)))
 # Hours, not minutes: these have targets of their own.
-LONG := molecule-diagnose molecule-fault_table molecule-patrol molecule-releases
+LONG := molecule-diagnose molecule-fault_table molecule-operations molecule-patrol molecule-releases
 # The cold start is mostly waiting, so it runs beside the last one.
 ORDERED := $(filter-out $(LONG) molecule-cold_start molecule-transaction,$(SCENARIOS)) 'molecule-cold_start&' molecule-transaction
-.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults patrol diagnose releases bench clean
+.PHONY: help setup lab lab-down demo test lint unit sanity build molecule $(SCENARIOS) faults patrol operations diagnose releases bench clean
 
 help:                   ## this text
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -62,6 +62,9 @@ faults: setup           ## everything that can break while a rollout runs; write
 
 patrol: setup           ## layer 2 by itself: faults put right, wishes left alone, cold starts in every order
 	molecule test -s patrol
+
+operations: setup       ## status.yml and recover.yml on a cluster that nothing was rolled out to
+	molecule test -s operations
 
 diagnose: setup         ## jobs that fail or wait in every way, and what diagnose.yml and slurm-why say
 	molecule test -s diagnose

@@ -1,0 +1,122 @@
+"""recover.yml and status.yml on the legacy cluster, where nothing of ours is installed."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from collections.abc import Iterator
+
+import cluster
+import pytest
+from cluster import COMPUTES, CONTROLLER
+from layer2 import all_in_service, show, systemctl, write
+
+FIRST, SECOND, THIRD = COMPUTES
+# Nothing brings it back by itself.
+NO_RESTART = "[Service]\nRestart=no\n"
+
+
+def status() -> dict[str, t.Any]:
+    counts = cluster.recap(cluster.succeed("status", "-e", f"status_report_dir={cluster.REPORTS}"))
+    assert {host: count["changed"] for host, count in counts.items() if count["changed"]} == {}
+    read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
+    return read
+
+
+def die(host: str, unit: str) -> None:
+    """Killed, and failed for good."""
+    write(host, f"/run/systemd/system/{unit}.service.d/dies.conf", NO_RESTART)
+    systemctl(host, "daemon-reload")
+    cluster.run(host, "kill", "-KILL", show(host, unit, "MainPID")["MainPID"])
+    cluster.wait_for(lambda: show(host, unit, "ActiveState")["ActiveState"] == "failed", 30, f"{unit} has failed")
+
+
+def heal(host: str, unit: str) -> None:
+    cluster.run(host, "rm", "-f", f"/run/systemd/system/{unit}.service.d/dies.conf")
+    systemctl(host, "daemon-reload")
+
+
+def set_node(name: str, *words: str) -> None:
+    cluster.out(CONTROLLER, "scontrol", "update", f"nodename={name}", *words)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_patrol() -> Iterator[None]:
+    """The legacy patrol would do half of it."""
+    systemctl(CONTROLLER, "stop", "slurm-cluster-health.timer", "slurm-cluster-health.service")
+    yield
+    systemctl(CONTROLLER, "start", "slurm-cluster-health.timer")
+
+
+def test_a_cluster_that_is_well_is_not_touched() -> None:
+    pids = cluster.main_pids()
+    counts = cluster.recap(cluster.succeed("recover"))
+    assert counts[CONTROLLER]["changed"] == 0
+    assert cluster.main_pids() == pids
+    seen = status()
+    assert seen["nodes"] == {"total": 3, "in_service": 3, "out": []}
+    assert seen["services"]["slurmd"] == {"active/running": list(COMPUTES)}
+
+
+def test_what_died_comes_back_and_what_somebody_drained_does_not() -> None:
+    job = cluster.run_until_told()
+    set_node(THIRD, "state=drain", "reason=dimm swap")
+    die(SECOND, "slurmd")
+    systemctl(FIRST, "stop", "munge")
+    die(CONTROLLER, "slurmctld")
+    seen = status()
+    assert seen["controllers"][CONTROLLER]["answers"] is False
+    assert seen["services"]["slurmd"]["failed/failed"] == [SECOND]
+    output = cluster.refuse("recover", "--check")
+    assert "slurmctld does not answer" in output
+    assert show(CONTROLLER, "slurmctld", "ActiveState")["ActiveState"] == "failed"
+
+    output = cluster.succeed("recover")
+    assert "slurmctld.service: 启动 / started: ok" in output
+    assert f"{THIRD} (" in output and "dimm swap" in output
+    assert cluster.in_service(FIRST) and cluster.in_service(SECOND)
+    seen = status()
+    assert [(one["nodes"], one["reason"]) for one in seen["nodes"]["out"]] == [([THIRD], "dimm swap")]
+    assert cluster.job_state(job) == "RUNNING"
+
+    set_node(THIRD, "state=resume")
+    for host, unit in ((SECOND, "slurmd"), (CONTROLLER, "slurmctld")):
+        heal(host, unit)
+    cluster.tell_to_end(job)
+    cluster.wait_for(all_in_service, 60, "every node in service")
+
+
+def test_check_mode_tells_what_would_be_done_and_does_nothing() -> None:
+    die(SECOND, "slurmd")
+    counts = cluster.recap(output := cluster.succeed("recover", "--check"))
+    assert counts[CONTROLLER]["changed"] == 1
+    assert "-> clear start limit and start slurmd" in output or "-> start slurmd" in output
+    assert show(SECOND, "slurmd", "ActiveState")["ActiveState"] == "failed"
+    cluster.succeed("recover")
+    assert cluster.in_service(SECOND)
+    heal(SECOND, "slurmd")
+
+
+def test_what_needs_a_person_fails_and_says_who_must_act() -> None:
+    systemctl(FIRST, "stop", "slurmd")  # on purpose, as far as anybody can see
+    set_node(FIRST, "state=down", "reason=Not responding")
+    output = cluster.refuse("recover", "-e", "recover_time=20")
+    assert "slurmd was stopped on purpose" in output
+    assert show(FIRST, "slurmd", "ActiveState")["ActiveState"] == "inactive"
+    systemctl(FIRST, "start", "slurmd")
+    cluster.wait_for(all_in_service, 60, "every node in service")
+
+
+def test_a_node_that_is_not_there_is_told_and_nothing_else_is_asked() -> None:
+    output = cluster.refuse("recover", "-e", json.dumps({"recover_nodes": ["nosuch"]}))
+    assert "no such node: nosuch" in output
+
+
+def test_a_host_that_is_gone_does_not_end_the_screen() -> None:
+    systemctl(THIRD, "stop", "ssh.socket", "ssh.service")
+    try:
+        read = cluster.playbook("status", "-e", f"status_report_dir={cluster.REPORTS}").stdout
+    finally:
+        systemctl(THIRD, "start", "ssh.service")
+    [line] = [line for line in read.splitlines() if "not reached" in line]
+    assert line.split()[-1] == THIRD and "2/3" not in read, "slurmctld still hears from it"
