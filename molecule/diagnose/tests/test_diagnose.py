@@ -207,12 +207,14 @@ def waiting(jobs: Ids) -> t.Iterator[Ids]:
         "later": submit(["--begin=now+1hour"], "true"),
     }
     made["held by root"] = submit(["--begin=now+1hour"], "true")
-    cluster.run(CONTROLLER, "scontrol", "hold", made["held by root"])
-    cluster.wait_for(lambda: reason(made["never"]) == "DependencyNeverSatisfied", 120, "Slurm sees that it can never start")
-    cluster.wait_for(lambda: reason(made["limit"]) not in ("None", "Priority"), 60, "the scheduler has looked at it")
-    yield made
-    cluster.run(CONTROLLER, "scancel", *made.values())
-    cluster.run(CONTROLLER, "scontrol", "update", "PartitionName=eda", "MaxCPUsPerNode=UNLIMITED")
+    try:
+        cluster.run(CONTROLLER, "scontrol", "hold", made["held by root"])
+        cluster.wait_for(lambda: reason(made["never"]) == "DependencyNeverSatisfied", 120, "Slurm sees that it can never start")
+        cluster.wait_for(lambda: reason(made["limit"]) not in ("None", "Priority"), 60, "the scheduler has looked at it")
+        yield made
+    finally:
+        cluster.run(CONTROLLER, "scancel", *made.values())
+        cluster.run(CONTROLLER, "scontrol", "update", "PartitionName=eda", "MaxCPUsPerNode=UNLIMITED")
 
 
 def reason(job: str) -> str:
