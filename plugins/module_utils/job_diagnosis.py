@@ -332,10 +332,12 @@ def _more_memory(case):
             seen_zh, seen_en = seen_zh + u" (上界)", seen_en + u" (an upper bound)"
     else:
         # a run that was cut off says only that more was needed
-        sample = quantities.show_mb(peak) if peak else u"none"
         asked = quantities.show_mb(job["memory"])
-        seen_zh = u"至少需要 %s; 采样到的峰值 %s 不可信, 采样之间的增长看不到" % (asked, sample if peak else u"无")
-        seen_en = u"it needs more than %s; the sampled peak (%s) misses what grew between two samples" % (asked, sample)
+        seen_zh, seen_en = u"需要超过 %s; 没有采样到峰值" % asked, u"it needs more than %s; no peak was sampled" % asked
+        if peak:
+            sample = quantities.show_mb(peak)
+            seen_zh = u"需要超过 %s; 采样到的峰值 %s 不可信, 采样之间的增长看不到" % (asked, sample)
+            seen_en = u"it needs more than %s; the sampled peak (%s) misses what grew between two samples" % (asked, sample)
     largest = max([node["memory"] for node in case.seen.get("node_sizes", {}).values()] or [0])
     beyond_zh, beyond_en = u"", u""
     if largest and base * MORE > largest:

@@ -51,6 +51,7 @@ _SIGNS = (
     ("killed", (OUTPUT,), r"\bKilled\b"),
     ("abort", (OUTPUT,), r"\bAborted\b"),
     ("bus_error", (OUTPUT,), r"\bBus error\b"),
+    ("ended", (CONTROLLER,), r"_job_complete: \S+ (WEXITSTATUS|WTERMSIG)"),
 )  # fmt: skip
 SIGNS = [(sign, sources, re.compile(pattern)) for sign, sources, pattern in _SIGNS]
 

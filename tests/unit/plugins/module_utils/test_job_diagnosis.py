@@ -111,7 +111,7 @@ def test_case_85_the_first_failing_component_is_named_first() -> None:
 def test_case_87_oom_though_maxrss_looks_small(peak: str) -> None:
     found = verdict(row("121", "OUT_OF_MEMORY", "0:125", ReqMem="16G"), row("121.batch", "OUT_OF_MEMORY", "0:125", MaxRSS=peak))
     assert found["id"] == "job_oom" and "--mem=20G" in step(found) and "more than 16G" in step(found)
-    assert "two samples" in step(found)
+    assert ("two samples" if peak else "no peak was sampled") in step(found)
 
 
 def test_case_91_launch_failed_requeued_held() -> None:

@@ -20,7 +20,7 @@ def recorded(path: pathlib.Path) -> dict[str, t.Any]:
 
 
 def test_there_are_some() -> None:
-    assert len(RECORDED) >= 18
+    assert len(RECORDED) >= 19
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
