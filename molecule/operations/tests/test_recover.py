@@ -59,7 +59,9 @@ def test_a_cluster_that_is_well_is_not_touched() -> None:
 
 
 def test_what_died_comes_back_and_what_somebody_drained_does_not() -> None:
-    job = cluster.run_until_told()
+    # on the others the legacy unit's KillMode takes a job with its slurmd
+    job = cluster.submit(600, f"--nodelist={THIRD}")
+    cluster.wait_for(lambda: cluster.job_state(job) == "RUNNING", 30, "the job runs")
     set_node(THIRD, "state=drain", "reason=dimm swap")
     die(SECOND, "slurmd")
     systemctl(FIRST, "stop", "munge")
@@ -82,7 +84,7 @@ def test_what_died_comes_back_and_what_somebody_drained_does_not() -> None:
     set_node(THIRD, "state=resume")
     for host, unit in ((SECOND, "slurmd"), (CONTROLLER, "slurmctld")):
         heal(host, unit)
-    cluster.tell_to_end(job)
+    cluster.out(CONTROLLER, "scancel", job)
     cluster.wait_for(all_in_service, 60, "every node in service")
 
 

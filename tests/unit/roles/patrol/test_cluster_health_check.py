@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ansible_collections.hpcguard.slurm.plugins.filter import patrol as patrol_filter
-from ansible_collections.hpcguard.slurm.plugins.module_utils import ledger
+from ansible_collections.hpcguard.slurm.plugins.module_utils import ledger, node_policy, rollout_lock
 
 ROOT = Path(__file__).resolve().parents[4]
 MODULES = yaml.safe_load((ROOT / "roles/patrol/vars/main.yml").read_text())["__patrol_modules"]
@@ -157,6 +157,17 @@ class Cluster:
             timeout=120,
             check=False,
         )
+
+    def by_person(self, **options: t.Any) -> dict[str, t.Any]:
+        """What the module recover runs; its report."""
+        given = {"fix": True, "by_person": True, "bootstrap": True, "boot_limit": 2, "wait": 1, "back_off": 0, **options}
+        places = {"run_dir": "run", "ledger": "state/ledger.jsonl", "rollout_lock": "rollout.lock"}
+        given.update({name: str(self.home / place) for name, place in places.items()})
+        code = f"import json; from slurmguard import patrol; print(json.dumps(patrol.work(patrol.Options(len, **{given!r}))))"
+        env = {**self.env, "PYTHONPATH": str(self.home / "prefix/lib/hpcguard")}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=True)
+        report: dict[str, t.Any] = json.loads(done.stdout)
+        return report
 
     def report(self, *options: str) -> dict[str, t.Any]:
         return json.loads(self.run("--json", *options).stdout)
@@ -692,3 +703,47 @@ def test_the_credential_is_in_no_command_line_and_in_no_output(simulated: Cluste
     simulated.nodes("IDLE", LOST)
     done = simulated.run("--fix", "--json")
     assert "MUNGE" not in done.stdout + done.stderr + simulated.log.read_text()
+
+
+# --- by order of a person: recover.yml
+
+
+def test_a_person_is_not_held_back_by_how_many_are_gone(simulated: Cluster) -> None:
+    """The same that the patrol blames on the network; its limit of nodes does not count either."""
+    simulated.nodes(*[LOST] * 9)
+    for number in range(1, 10):
+        simulated.put(f"h{number}.look", FAILED)
+    assert simulated.run("--fix", "--most", "1").returncode == 1
+    assert len(simulated.touched()) == 1
+    simulated.by_person(most=1)
+    assert {one.split()[0] for one in simulated.touched()} == {f"h{number}" for number in range(1, 10)}
+
+
+def test_a_person_is_not_held_back_by_earlier_tries(simulated: Cluster) -> None:
+    simulated.nodes(LOST, "IDLE")
+    tried = {"n1": {"tries": {"start slurmd": [3, int(time.time())]}, "reconfigured": 0, "well": 0, "pending": [], "given_up": True}}
+    (simulated.home / "run").mkdir()
+    simulated.put("run/patrol.json", json.dumps(tried))
+    simulated.put("h1.look", FAILED)
+    assert simulated.report("--fix")["nodes"]["n1"]["action"] == node_policy.PERSON
+    assert simulated.touched() == []
+    simulated.by_person()
+    assert simulated.touched() == ["h1 start"]
+
+
+def test_a_person_resumes_what_rebooted_whenever_that_was_and_nothing_else(simulated: Cluster) -> None:
+    old = REBOOTED.format(boot_time(-48))
+    simulated.nodes(old, "DOWN+DRAIN Reason=bad psu [root@2026-12-01T00:00:00]", "DOWN Reason=testing [root@2026-12-01T00:00:00]")
+    assert simulated.report("--fix")["nodes"]["n1"]["action"] == node_policy.PERSON
+    simulated.by_person()
+    assert set(simulated.asked("scontrol update")) == {"scontrol update nodename=n1 state=resume"}
+
+
+def test_a_person_too_stays_away_from_a_rollout(simulated: Cluster) -> None:
+    simulated.nodes(LOST)
+    simulated.put("h1.look", FAILED)
+    owner = {"process": "1 1", "place": "elsewhere", "who": "root", "doing": "deploy"}
+    simulated.put("rollout.lock", rollout_lock.dumps(owner, time.time(), time.time() + 60))
+    report = simulated.by_person()
+    assert report["acting"] is False
+    assert simulated.touched() == []
