@@ -30,6 +30,7 @@ Failed on the legacy cluster: items $legacy.  Failed now: $(failed_items | grep 
 The report:     reports/verify.html (also verify.json, verify.xml)
 Try next:
   podman exec ${PREFIX}$CONTROLLER sinfo                  look at the cluster
+  .venv/bin/ansible-playbook playbooks/status.yml     the cluster in one screen
   .venv/bin/ansible-playbook playbooks/deploy.yml     again: nothing changes
   .venv/bin/ansible-playbook playbooks/rollback.yml   take it back, byte for byte
   make lab-down                                       remove the lab
