@@ -1,0 +1,242 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright: hpcguard contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: drill
+short_description: Break something on purpose and see it come back
+version_added: 0.1.0
+description:
+  - One exercise on the host, or the wait on the controller for what others do.
+  - Whatever is broken here puts itself right, also when the run that asked for it is killed. Before anything is touched systemd is
+    told on the host, by a timer of its own, to remove the test flag or to start the daemons.
+options:
+  exercise:
+    description:
+      - V(health_check) makes the health check of this node fail by its test flag, sees the node drained, takes the flag away and sees the
+        node opened again. The script is run as slurmd runs it, so that no interval has to be waited for.
+      - V(restart) restarts slurmctld and waits for it and its nodes.
+      - V(outage) stops O(units) and has systemd start them after O(start_after) seconds, as a boot would. Returns at once.
+      - V(recovery) waits until slurmctld answers and every node of O(nodes) is in service.
+    type: str
+    required: true
+    choices: [health_check, restart, outage, recovery]
+  node_name:
+    description: NodeName of this host in slurm.conf, for V(health_check).
+    type: str
+  nodes:
+    description: NodeNames that have to be in service in the end.
+    type: list
+    elements: str
+    default: []
+  units:
+    description: Units of the outage, in the order in which they start.
+    type: list
+    elements: str
+    default: []
+  start_after:
+    description: Seconds until they start.
+    type: int
+    default: 5
+  script:
+    description: The health check.
+    type: path
+    default: /usr/local/bin/slurm_health_check.sh
+  flag:
+    description: Its test flag.
+    type: path
+    default: /run/hpcguard/health_check.force
+  scontrol:
+    description: Path of scontrol.
+    type: path
+    default: /usr/bin/scontrol
+  conf_path:
+    description: The slurm.conf that scontrol reads, where it does not find it by itself.
+    type: path
+  timeout:
+    description: Seconds that the exercise may take; then it has failed, and what was broken is put right.
+    type: int
+    default: 300
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Has nothing to show in diff mode.
+    support: none
+  platform:
+    description: Target platforms.
+    platforms: posix
+    support: full
+author:
+  - hpcguard contributors (@hpcguard)
+"""
+
+EXAMPLES = r"""
+---
+- name: See the health check drain this node and open it again
+  hpcguard.slurm.drill:
+    exercise: health_check
+    node_name: k8s-node-01
+"""
+
+RETURN = r"""
+outcome:
+  description: V(recovered), V(begun) of an outage, V(failed), or V(not_run) in check mode.
+  returned: success
+  type: str
+reason:
+  description: Why it failed or was not run.
+  returned: success
+  type: str
+seconds:
+  description: How long each part took.
+  returned: success
+  type: dict
+  sample: {drained: 1.2, opened: 2.9}
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text
+
+CALL, RUN = 12, 60
+POLL = 0.5
+# Any check that exists; the flag makes it fail.
+CHECK = b"root_writable\n"
+
+
+class Trouble(Exception):
+    """What kept the exercise from its end."""
+
+
+class Exercise:
+    """One of them, with a clock."""
+
+    def __init__(self, params):
+        self.params = params
+        self.begun = loaders.now()
+        self.deadline = self.begun + params["timeout"]
+        self.seconds = {}
+
+    def lap(self, name):
+        self.seconds[name] = round(loaders.now() - self.begun, 1)
+        self.begun = loaders.now()
+
+    def nodes(self):
+        """{name: node} as slurmctld sees them, empty while it does not answer."""
+        done = loaders.scontrol(self.params["scontrol"], ["-o", "show", "node"], CALL, self.params["conf_path"])
+        return {node["name"]: node for node in scontrol_text.parse_nodes(done.out)} if done.rc == 0 else {}
+
+    def until(self, condition, what, work=None):
+        """Wait for a condition, doing some work between two looks."""
+        while not condition():
+            if loaders.now() >= self.deadline:
+                raise Trouble("not within %d s: %s" % (self.params["timeout"], what))
+            if work:
+                work()
+            else:
+                time.sleep(POLL)
+
+    def later(self, name, seconds, argv):
+        """Have systemd do something by itself; an earlier promise of that name is kept no longer."""
+        loaders.systemctl(["stop", name + ".timer"])
+        loaders.systemctl(["reset-failed", name + ".service"])
+        done = loaders.run(["systemd-run", "--unit=" + name, "--on-active=%d" % seconds, "--timer-property=AccuracySec=1s"] + argv, CALL)
+        if done.rc != 0:
+            raise Trouble("systemd did not take the order to put things right: " + done.err.strip()[-200:])
+
+    # --- the exercises ---
+
+    def health_check(self):
+        params = self.params
+        name = params["node_name"]
+        before = self.nodes().get(name)
+        if before is None or not scontrol_text.in_service(before) or "DRAIN" in before["flags"]:
+            raise Trouble("%s is not in service (%s): it was left alone" % (name, before["state"] if before else "no answer"))
+        script = ["/usr/bin/env", "-i", "SLURMD_NODENAME=" + name, params["script"]]
+        self.later("hpcguard-drill-flag", params["timeout"], ["rm", "-f", params["flag"]])
+        try:
+            loaders.write_atomic(params["flag"], CHECK)
+            self.until(lambda: self.drained(name), "%s drained by its health check" % name, lambda: loaders.run(script, RUN))
+            self.lap("drained")
+        finally:
+            if os.path.exists(params["flag"]):
+                os.remove(params["flag"])
+            loaders.systemctl(["stop", "hpcguard-drill-flag.timer"])
+        self.until(lambda: not self.drained(name), "%s opened again by its health check" % name, lambda: loaders.run(script, RUN))
+        self.lap("opened")
+
+    def drained(self, name):
+        node = self.nodes().get(name)
+        if node and "DRAIN" in node["flags"] and not scontrol_text.is_ours(node["reason"]):
+            raise Trouble("%s was drained by somebody else meanwhile: it was left alone" % name)
+        return node is not None and "DRAIN" in node["flags"]
+
+    def restart(self):
+        done = loaders.systemctl(["restart", "slurmctld.service"], self.params["timeout"])
+        if done.rc != 0:
+            raise Trouble("slurmctld did not restart: " + done.err.strip()[-200:])
+        self.recovery()
+
+    def outage(self):
+        units = self.params["units"]
+        # systemd starts them whoever is killed meanwhile
+        self.later("hpcguard-drill-start", self.params["start_after"], ["systemctl", "start"] + units)
+        done = loaders.systemctl(["stop"] + list(reversed(units)), self.params["timeout"])
+        if done.rc != 0:
+            raise Trouble("not stopped: " + done.err.strip()[-200:])
+        self.lap("stopped")
+
+    def recovery(self):
+        self.until(self.nodes, "slurmctld answers")
+        self.lap("slurmctld answers")
+        self.until(self.all_in_service, "every node in service")
+        self.lap("every node in service")
+
+    def all_in_service(self):
+        nodes = self.nodes()
+        return all(name in nodes and scontrol_text.in_service(nodes[name]) for name in self.params["nodes"])
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "exercise": {"type": "str", "required": True, "choices": ["health_check", "restart", "outage", "recovery"]},
+            "node_name": {"type": "str"},
+            "nodes": {"type": "list", "elements": "str", "default": []},
+            "units": {"type": "list", "elements": "str", "default": []},
+            "start_after": {"type": "int", "default": 5},
+            "script": {"type": "path", "default": "/usr/local/bin/slurm_health_check.sh"},
+            "flag": {"type": "path", "default": "/run/hpcguard/health_check.force"},
+            "scontrol": {"type": "path", "default": "/usr/bin/scontrol"},
+            "conf_path": {"type": "path"},
+            "timeout": {"type": "int", "default": 300},
+        },
+        required_if=[("exercise", "health_check", ["node_name"]), ("exercise", "outage", ["units"])],
+        supports_check_mode=True,
+    )
+    name = module.params["exercise"]
+    if module.check_mode:
+        module.exit_json(changed=name != "recovery", outcome="not_run", reason="check mode breaks nothing", seconds={})
+    exercise = Exercise(module.params)
+    outcome, reason = ("begun" if name == "outage" else "recovered"), ""
+    try:
+        getattr(exercise, name)()
+    except Trouble as trouble:
+        outcome, reason = "failed", trouble.args[0]
+    module.exit_json(changed=name != "recovery", outcome=outcome, reason=reason, seconds=exercise.seconds)
+
+
+if __name__ == "__main__":
+    main()
