@@ -25,8 +25,8 @@ readonly ALL_CHECKS='root_writable tmp_writable mounts dirs_writable memory disk
 # When each phase is over, in hundredths of a second from the start, whatever hangs. What a phase does not use, the
 # next one has. slurmd would kill the script after 60 s.
 readonly START_UNTIL=400 PROBES_UNTIL=600 READ_UNTIL=1000 UPDATE_UNTIL=1400 READ_BACK_UNTIL=1550 TEXTFILE_UNTIL=1600 END=1700
-# A drain that comes back within STABLE seconds after it was taken back takes twice as many good runs to be taken back
-# again, up to so many times the setting.
+# A drain of the same check that comes back within STABLE seconds after it was taken back, and does so again, takes twice as many
+# good runs to be taken back, and twice as many each further time, up to so many times the setting.
 readonly STABLE=3600 MOST_PATIENCE=16
 # How long to wait for what was killed.
 readonly KILL_GRACE=30
@@ -342,21 +342,29 @@ fi
 
 # --- the last run
 
-good_runs=0 bad_runs=0 undrain_after=$HC_UNDRAIN_AFTER undrained_at=0
+good_runs=0 bad_runs=0 came_back=0 undrained_at=0 drained_for=
 if [[ -r $run_dir/health_check.last ]]; then
     while IFS='=' read -r key value; do
-        if [[ " good_runs bad_runs undrain_after undrained_at " == *" $key "* && $value =~ ^[0-9]{1,10}$ ]]; then
+        if [[ " good_runs bad_runs came_back undrained_at " == *" $key "* && $value =~ ^[0-9]{1,10}$ ]]; then
             printf -v "$key" %d "$((10#$value))"
+        elif [[ $key == drained_for && $value =~ ^[a-z_]{1,30}$ ]]; then
+            drained_for=$value
         fi
     done <"$run_dir/health_check.last"
 fi
 printf -v epoch '%(%s)T' -1
-# What was taken back and lasted, or is set otherwise by now, counts no longer.
-stable=$((undrained_at > 0 && (epoch - undrained_at >= STABLE || epoch < undrained_at)))
-if ((stable || undrain_after < HC_UNDRAIN_AFTER || undrain_after > HC_UNDRAIN_AFTER * MOST_PATIENCE)); then
-    undrain_after=$HC_UNDRAIN_AFTER undrained_at=0
+# What was taken back and lasted counts no longer.
+if ((came_back > MOST_PATIENCE || undrained_at > 0 && (epoch - undrained_at >= STABLE || epoch < undrained_at))); then
+    came_back=0 undrained_at=0
 fi
 if [[ $verdict == pass ]]; then good_runs=$((good_runs + 1)) bad_runs=0; else bad_runs=$((bad_runs + 1)) good_runs=0; fi
+
+patience() {
+    undrain_after=$HC_UNDRAIN_AFTER
+    local times
+    for ((times = 1; times < came_back && undrain_after < HC_UNDRAIN_AFTER * MOST_PATIENCE; times++)); do undrain_after=$((undrain_after * 2)); done
+}
+patience
 
 # --- the node
 
@@ -416,11 +424,12 @@ else
     # a request that failed or timed out may have been applied all the same
     if ! request && ! { read_node "$READ_BACK_UNTIL" && applied; }; then
         why="$action failed" status=1
-    elif [[ $action == undrain ]] || { ((undrained_at == 0 && undrain_after > HC_UNDRAIN_AFTER)) && [[ $verdict == pass ]] && ! drained; }; then
+    elif [[ $action == undrain ]] || { ((undrained_at == 0 && came_back > 0)) && [[ $verdict == pass ]] && ! drained; }; then
         undrained_at=$epoch # by us, or by somebody else meanwhile
-    elif [[ $action == drain ]] && ((undrained_at > 0)); then
-        undrain_after=$((undrain_after * 2)) undrained_at=0
-        if ((undrain_after > HC_UNDRAIN_AFTER * MOST_PATIENCE)); then undrain_after=$((HC_UNDRAIN_AFTER * MOST_PATIENCE)); fi
+    elif [[ $action == drain ]]; then
+        if ((undrained_at == 0)) || [[ ${failed_names%%,*} != "$drained_for" ]]; then came_back=0; elif ((came_back < MOST_PATIENCE)); then came_back=$((came_back + 1)); fi
+        drained_for=${failed_names%%,*} undrained_at=0
+        patience
     fi
 fi
 
@@ -439,7 +448,9 @@ failed=$failed_names
 good_runs=$good_runs
 bad_runs=$bad_runs
 undrain_after=$undrain_after
+came_back=$came_back
 undrained_at=$undrained_at
+drained_for=$drained_for
 duration=$duration
 action=$action
 END_OF_FILE

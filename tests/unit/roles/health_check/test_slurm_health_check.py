@@ -290,32 +290,43 @@ def results(host: Host, pattern: str) -> None:
         host.run()
 
 
-def test_case_37_each_drain_that_comes_back_takes_longer_to_be_taken_back(host: Host) -> None:
-    """Good, good, bad, over and over: one drain that goes on, after the first that seemed to be over."""
+def test_case_37_a_drain_that_comes_back_over_and_over_takes_longer_to_be_taken_back(host: Host) -> None:
+    """Good, good, bad, again and again: in the end one drain that goes on."""
     results(host, "bgg" * 6)
-    assert host.requests() == [DRAIN, UNDRAIN, DRAIN]
+    assert host.requests() == [DRAIN, UNDRAIN, DRAIN, UNDRAIN, DRAIN]
     assert host.heartbeat()["undrain_after"] == "4"
-    results(host, "ggg")
-    assert host.requests() == [DRAIN, UNDRAIN, DRAIN, UNDRAIN]
+    results(host, "gg")
+    assert host.requests()[5:] == [UNDRAIN]
     assert host.state() == "IDLE"
+
+
+def test_faults_of_different_kinds_one_after_another_are_no_flapping(host: Host) -> None:
+    for check in ("disk", "memory", "disk", "memory", "disk", "memory"):
+        host.force(check)
+        host.run()
+        results(host, "gg")
+    assert host.requests()[1::2] == [UNDRAIN] * 6
+    assert host.heartbeat()["came_back"] == "0"
 
 
 def test_the_patience_has_an_end_and_is_forgotten_after_a_stable_hour(host: Host) -> None:
     host.settings(HC_UNDRAIN_AFTER="1")
     results(host, "b" + "g")
-    host.beat(undrain_after="16", undrained_at=str(int(time.time()) - 3500))
+    host.beat(came_back="15", undrained_at=str(int(time.time()) - 3500))
     results(host, "b")
     assert host.heartbeat()["undrain_after"] == "16"
     results(host, "g" * 15)
     assert host.requests() == [DRAIN, UNDRAIN, DRAIN]
     results(host, "g")
     assert host.requests() == [DRAIN, UNDRAIN, DRAIN, UNDRAIN]
-    host.beat(undrain_after="16", undrained_at=str(int(time.time()) - 3601))
+    host.beat(came_back="15", undrained_at=str(int(time.time()) - 3601))
     results(host, "bg")
     assert host.requests()[4:] == [DRAIN, UNDRAIN]
 
 
-@pytest.mark.parametrize("beat", [{"undrain_after": "1", "undrained_at": "x"}, {"undrain_after": "999"}, {"undrained_at": "9999999999"}])
+@pytest.mark.parametrize(
+    "beat", [{"came_back": "1", "undrained_at": "x"}, {"came_back": "999"}, {"undrained_at": "9999999999"}, {"drained_for": "$(x)"}]
+)
 def test_a_heartbeat_that_makes_no_sense_changes_nothing(host: Host, beat: dict[str, str]) -> None:
     results(host, "b")
     host.beat(**beat)
@@ -324,10 +335,11 @@ def test_a_heartbeat_that_makes_no_sense_changes_nothing(host: Host, beat: dict[
 
 
 def test_a_drain_that_somebody_took_back_starts_the_stable_hour_too(host: Host) -> None:
-    results(host, "bggbgg")
+    results(host, "bggb")
     host.node("IDLE")
     results(host, "g")
     assert abs(int(host.heartbeat()["undrained_at"]) - time.time()) < 60
+    results(host, "b")
     assert host.heartbeat()["undrain_after"] == "4"
 
 
