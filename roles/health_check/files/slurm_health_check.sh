@@ -362,7 +362,9 @@ if [[ $verdict == pass ]]; then good_runs=$((good_runs + 1)) bad_runs=0; else ba
 patience() {
     undrain_after=$HC_UNDRAIN_AFTER
     local times
-    for ((times = 1; times < came_back && undrain_after < HC_UNDRAIN_AFTER * MOST_PATIENCE; times++)); do undrain_after=$((undrain_after * 2)); done
+    for ((times = 1; times < came_back && undrain_after < HC_UNDRAIN_AFTER * MOST_PATIENCE; times++)); do
+        undrain_after=$((undrain_after * 2))
+    done
 }
 patience
 
@@ -427,7 +429,11 @@ else
     elif [[ $action == undrain ]] || { ((undrained_at == 0 && came_back > 0)) && [[ $verdict == pass ]] && ! drained; }; then
         undrained_at=$epoch # by us, or by somebody else meanwhile
     elif [[ $action == drain ]]; then
-        if ((undrained_at == 0)) || [[ ${failed_names%%,*} != "$drained_for" ]]; then came_back=0; elif ((came_back < MOST_PATIENCE)); then came_back=$((came_back + 1)); fi
+        if ((undrained_at == 0)) || [[ ${failed_names%%,*} != "$drained_for" ]]; then
+            came_back=0
+        elif ((came_back < MOST_PATIENCE)); then
+            came_back=$((came_back + 1))
+        fi
         drained_for=${failed_names%%,*} undrained_at=0
         patience
     fi
