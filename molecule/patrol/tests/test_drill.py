@@ -23,7 +23,7 @@ def everything_is_back() -> t.Iterator[None]:
     assert {host: cluster.files(host) for host in cluster.HOSTS} == before
     for name in COMPUTES:
         assert cluster.run(name, "test", "-e", FLAG, check=False).returncode == 1
-        assert "DRAIN" not in cluster.node(name)["State"]
+        assert "DRAIN" not in cluster.node(name)["state"]
 
 
 def times() -> dict[str, dict[str, float]]:
@@ -68,6 +68,6 @@ def test_check_mode_breaks_nothing() -> None:
 
 def test_a_killed_drill_puts_itself_right() -> None:
     run = cluster.Running("drill", "-e", "drill=health_check", "-e", "drill_timeout=40", *FOLDER)
-    cluster.wait_for(lambda: "DRAIN" in cluster.node(COMPUTES[0])["State"], 120, "the node is drained", every=0.1)
+    cluster.wait_for(lambda: "DRAIN" in cluster.node(COMPUTES[0])["state"], 120, "the node is drained", every=0.1)
     run.kill()
     # what was running on the host went on or not: in the end the fixture finds no flag and no drain

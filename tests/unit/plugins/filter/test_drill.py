@@ -1,0 +1,45 @@
+"""What stands against a drill."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hpcguard.slurm.plugins.filter import drill
+
+Vars = dict[str, t.Any]
+SCRIPT = "/usr/local/bin/slurm_health_check.sh"
+WELL: Vars = {"name": "n1", "state": "IDLE", "base": "IDLE", "flags": []}
+ILL: Vars = {"name": "n2\x1b[2J", "state": "DOWN+NOT_RESPONDING", "base": "DOWN", "flags": ["NOT_RESPONDING"]}
+
+
+def view(*nodes: Vars, program: str = SCRIPT, ping: bool = True) -> Vars:
+    return {"ping": ping, "config": {"HealthCheckProgram": program}, "nodes": list(nodes)}
+
+
+@pytest.mark.parametrize(
+    ("seen", "exercise", "running", "busy", "told"),
+    [
+        (view(WELL), "slurmd_crash", [], "refuse", []),
+        (view(ping=False), "slurmd_crash", [], "refuse", ["does not answer"]),
+        (view(WELL, program="(null)"), "slurmd_crash", [], "refuse", ["run deploy.yml first"]),
+        (view(WELL, ILL), "slurmd_crash", [], "refuse", ["not in service: n2 DOWN+NOT_RESPONDING"]),
+        (view(WELL), "slurmd_crash", ["7"], "refuse", ["jobs are running: 7: -e drill_busy_nodes=allow"]),
+        (view(WELL), "slurmd_crash", ["7"], "allow", []),
+        (view(WELL), "cold_start", ["7"], "allow", ["wait for them"]),
+        (view(ILL, program=""), "cold_start", ["7"], "refuse", ["run deploy.yml first", "not in service", "wait for them"]),
+    ],
+)
+def test_everything_that_stands_against_a_drill_is_told_at_once(
+    seen: Vars, exercise: str, running: list[str], busy: str, told: list[str]
+) -> None:
+    problems = drill.drill_problems(seen, [exercise], SCRIPT, running, busy)
+    assert len(problems) == len(told)
+    assert all(words in problem for words, problem in zip(told, problems, strict=True))
+
+
+def test_only_what_runs_is_stopped_and_only_what_was_in_service_is_waited_for() -> None:
+    units = {"slurmd": {"active_state": "failed"}, "slurmctld": {"active_state": "active"}, "munge": {"active_state": "active"}}
+    assert drill.running_units(units) == ["slurmctld.service"]
+    assert drill.nodes_in_service([WELL, ILL]) == ["n1"]
