@@ -26,6 +26,9 @@ def adopt(run: str, folder: pathlib.Path, *args: str) -> str:
 @pytest.fixture(scope="module")
 def adopted(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The inventory, foretold by check mode first."""
+    # else its first run would end between two plans
+    state = ("systemctl", "show", "--property=ActiveState", "slurm-cluster-health.service")
+    cluster.wait_for(lambda: cluster.out(cluster.CONTROLLER, *state) == "ActiveState=active", 120, "the legacy patrol has run once")
     folder = tmp_path_factory.mktemp("adopt") / "inventory"
     foretold = adopt("succeed", folder, "--check", "--diff")
     assert "slurm_compute:" in foretold and "k8s-node-03:" in foretold
