@@ -110,7 +110,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text
 
-CALL, RUN = 12, 60
+CALL = 12
+RUN = 60
 POLL = 0.5
 # Any check that exists; the flag makes it fail.
 CHECK = b"root_writable\n"
