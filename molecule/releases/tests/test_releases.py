@@ -166,7 +166,8 @@ def skipped_for() -> dict[str, str]:
 def items_without_a_subject(row: Row) -> set[str]:
     """Items of the checklist that ask for something which this cluster has no need of."""
     own_wait = tuple(int(part) for part in row["slurm"].split(".")[:2]) >= (24, 5)  # slurmd waits for slurmctld by itself
-    return ({"9"} if own_wait else set()) | ({"10", "12"} if row["TOPOLOGY"] == "noacct" else set())
+    by_topology = {"dbd": {"10"}, "noacct": {"10", "12"}}
+    return ({"9"} if own_wait else set()) | by_topology.get(row["TOPOLOGY"], set())
 
 
 @pytest.mark.parametrize("choices", COMBINATIONS, ids=name_of)
