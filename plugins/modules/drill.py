@@ -175,14 +175,18 @@ class Exercise:
             if os.path.exists(params["flag"]):
                 os.remove(params["flag"])
             loaders.systemctl(["stop", "hpcguard-drill-flag.timer"])
-        self.until(lambda: not self.drained(name), "%s opened again by its health check" % name, lambda: loaders.run(script, RUN))
+        self.until(lambda: self.drained(name) is False, "%s opened again by its health check" % name, lambda: loaders.run(script, RUN))
         self.lap("opened")
 
     def drained(self, name):
+        """Whether it is, None while slurmctld does not say."""
         node = self.nodes().get(name)
-        if node and "DRAIN" in node["flags"] and not scontrol_text.is_ours(node["reason"]):
+        if node is None:
+            return None
+        drained = "DRAIN" in node["flags"]
+        if drained and not scontrol_text.is_ours(node["reason"]):
             raise Trouble("%s was drained by somebody else meanwhile: it was left alone" % name)
-        return node is not None and "DRAIN" in node["flags"]
+        return drained
 
     def restart(self):
         done = loaders.systemctl(["restart", "slurmctld.service"], self.params["timeout"])
