@@ -49,6 +49,12 @@ options:
     description: The health check.
     type: path
     default: /usr/local/bin/slurm_health_check.sh
+  undrain_after:
+    description:
+      - Good runs after which the health check takes its drain back. With V(0) it never does, and V(health_check) is refused, since the
+        node would stay closed.
+    type: int
+    default: 2
   flag:
     description: Its test flag.
     type: path
@@ -89,7 +95,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 outcome:
-  description: V(recovered), V(begun) of an outage, V(failed), or V(not_run) in check mode.
+  description: V(recovered), V(begun) of an outage, V(failed), V(refused) with nothing touched, or V(not_run) in check mode.
   returned: success
   type: str
 reason:
@@ -110,6 +116,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text
 
+SLURMD = "slurmd.service"
 CALL = 12
 RUN = 60
 POLL = 0.5
@@ -119,6 +126,10 @@ CHECK = b"root_writable\n"
 
 class Trouble(Exception):
     """What kept the exercise from its end."""
+
+
+class Refused(Trouble):
+    """Nothing was touched."""
 
 
 class Exercise:
@@ -162,9 +173,11 @@ class Exercise:
     def health_check(self):
         params = self.params
         name = params["node_name"]
+        if params["undrain_after"] == 0:
+            raise Refused("nobody would open %s again: its health check never takes a drain back (undrain_after is 0)" % name)
         before = self.nodes().get(name)
         if before is None or not scontrol_text.in_service(before) or "DRAIN" in before["flags"]:
-            raise Trouble("%s is not in service (%s): it was left alone" % (name, before["state"] if before else "no answer"))
+            raise Refused("%s is not in service (%s): it was left alone" % (name, before["state"] if before else "no answer"))
         script = ["/usr/bin/env", "-i", "SLURMD_NODENAME=" + name, params["script"]]
         self.later("hpcguard-drill-flag", params["timeout"], ["rm", "-f", params["flag"]])
         try:
@@ -196,6 +209,9 @@ class Exercise:
 
     def outage(self):
         units = self.params["units"]
+        # jobs that began since the look would end with a slurmd of another KillMode
+        if SLURMD in units and loaders.systemctl_show(SLURMD, ("KillMode",)).get("KillMode") != "process":
+            raise Refused("KillMode of %s is not process: its stop would end jobs" % SLURMD)
         # systemd starts them whoever is killed meanwhile
         self.later("hpcguard-drill-start", self.params["start_after"], ["systemctl", "start"] + units)
         done = loaders.systemctl(["stop"] + list(reversed(units)), self.params["timeout"])
@@ -223,6 +239,7 @@ def main():
             "units": {"type": "list", "elements": "str", "default": []},
             "start_after": {"type": "int", "default": 5},
             "script": {"type": "path", "default": "/usr/local/bin/slurm_health_check.sh"},
+            "undrain_after": {"type": "int", "default": 2},
             "flag": {"type": "path", "default": "/run/hpcguard/health_check.force"},
             "scontrol": {"type": "path", "default": "/usr/bin/scontrol"},
             "conf_path": {"type": "path"},
@@ -238,9 +255,11 @@ def main():
     outcome, reason = ("begun" if name == "outage" else "recovered"), ""
     try:
         getattr(exercise, name)()
+    except Refused as refusal:
+        outcome, reason = "refused", refusal.args[0]
     except Trouble as trouble:
         outcome, reason = "failed", trouble.args[0]
-    module.exit_json(changed=name != "recovery", outcome=outcome, reason=reason, seconds=exercise.seconds)
+    module.exit_json(changed=name != "recovery" and outcome != "refused", outcome=outcome, reason=reason, seconds=exercise.seconds)
 
 
 if __name__ == "__main__":

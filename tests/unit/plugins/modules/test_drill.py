@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import typing as t
 
@@ -81,7 +80,7 @@ def test_the_node_is_drained_and_opened_again_and_systemd_would_have_taken_the_f
     result = health_check(run_module, node)
     assert (result["outcome"], set(result["seconds"])) == ("recovered", {"drained", "opened"})
     assert node.state == "IDLE" and not node.flag.exists()
-    assert [call for call in node.calls if call[0] == "systemd-run"][0][-3:] == ["rm", "-f", str(node.flag)]
+    assert next(call for call in node.calls if call[0] == "systemd-run")[-3:] == ["rm", "-f", str(node.flag)]
 
 
 @pytest.mark.parametrize(("silent", "outcome"), [(1, "recovered"), (1000, "failed")])
@@ -101,3 +100,24 @@ def test_who_drains_it_meanwhile_keeps_it(run_module: Run, node: Node, monkeypat
     result = health_check(run_module, node)
     assert result["outcome"] == "failed" and "somebody else" in result["reason"]
     assert (node.state, node.flag.exists()) == ("IDLE+DRAIN", False)
+
+
+@pytest.mark.parametrize(("state", "more", "told"), [("IDLE", {"undrain_after": 0}, "nobody would open"), ("IDLE+DRAIN", {}, "left alone")])
+def test_a_node_that_would_stay_closed_is_not_touched(run_module: Run, node: Node, state: str, more: t.Any, told: str) -> None:
+    node.state = state
+    result = health_check(run_module, node, **more)
+    assert (result["outcome"], result["changed"], node.calls) == ("refused", False, [])
+    assert told in result["reason"]
+
+
+@pytest.mark.parametrize("kill_mode", ["process", "control-group"])
+def test_an_outage_stops_no_slurmd_whose_jobs_would_end_with_it(run_module: Run, node: Node, kill_mode: str) -> None:
+    node.kill_mode = kill_mode
+    result = run_module("drill", exercise="outage", units=["slurmdbd.service", "slurmd.service"])
+    if kill_mode == "process":
+        assert result["outcome"] == "begun"
+        # the promise comes before the deed
+        assert [call[0] for call in node.calls if "reset-failed" not in call][-2:] == ["systemd-run", "systemctl"]
+        assert node.calls[-1] == ["systemctl", "stop", "slurmd.service", "slurmdbd.service"]
+    else:
+        assert (result["outcome"], result["changed"], node.calls) == ("refused", False, [])
