@@ -145,7 +145,7 @@ def screen(status: Vars, columns: int) -> list[Line]:
         "节点",
         "nodes",
         f"{nodes['in_service']}/{nodes['total']} 节点就绪 in service",
-        "good" if nodes["in_service"] == nodes["total"] else "bad",
+        "good" if nodes["total"] and nodes["in_service"] == nodes["total"] else "bad",
     )
     for one in nodes["out"]:
         who = f" [{one['reason_user']}@{one['since']}]" if one["reason"] else ""

@@ -98,7 +98,7 @@ def test_hosts_and_controllers_that_do_not_answer_are_named() -> None:
     status, _text, bad = text_of({"c1": controller(ping=False), "n1": {"cluster": None}, "n2": host()})
     assert "n1" in bad.splitlines()[0] and "c1: 不应答 does not answer: slurm_load_ctl_conf error" in bad
     assert status["not_reached"] == ["n1"] and status["settings"] == {}
-    assert "0/0" in text_of({"c1": {"cluster": None}})[1]
+    assert "0/0" in text_of({"c1": {"cluster": None}})[2], "no node is no good news"
 
 
 def test_services_that_do_not_run_and_a_patrol_that_never_comes_are_bad() -> None:
