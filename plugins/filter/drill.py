@@ -13,6 +13,10 @@ from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clea
 
 Vars = dict[str, t.Any]
 
+ON_ONE_HOST = ("slurmd_crash", "health_check", "controller_restart")
+# Without an outcome it was not this host's.
+FINE = ("", "recovered", "not_run")
+
 
 def nodes_in_service(nodes: Sequence[Vars]) -> list[str]:
     """Names of the nodes that take jobs; of the others a drill expects nothing."""
@@ -24,16 +28,22 @@ def running_units(units: Mapping[str, Vars]) -> list[str]:
     return [f"{name}.service" for name, unit in units.items() if name.startswith("slurm") and unit["active_state"] == "active"]
 
 
-def drill_problems(view: Vars, exercises: Sequence[str], script: str, running: Sequence[str], busy: str) -> list[str]:
+def drill_problems(
+    view: Vars, exercises: Sequence[str], script: str, running: Sequence[str], busy: str, at_work: str = "", lost: Sequence[str] = ()
+) -> list[str]:
     """What stands against a drill.
 
     :param view: what the controller said: {ping, config, nodes}
     :param running: ids of the jobs that run
     :param busy: refuse or allow
+    :param at_work: who holds the lock, empty when it is ours
+    :param lost: hosts that were not reached
     """
+    problems = [f"变更或巡检正在进行 / somebody is at work: {clean_text(at_work)}"] if at_work else []
+    if lost:
+        problems.append(f"主机未连接 / hosts were not reached: {some(list(lost))}")
     if not view["ping"]:
-        return ["slurmctld 没有应答 / slurmctld does not answer"]
-    problems = []
+        return [*problems, "slurmctld 没有应答 / slurmctld does not answer"]
     if view["config"].get("HealthCheckProgram") != script:
         problems.append(
             f"标准未部署, 先运行 deploy.yml / the standard is not in force (HealthCheckProgram is not {script}): run deploy.yml first"
@@ -47,8 +57,19 @@ def drill_problems(view: Vars, exercises: Sequence[str], script: str, running: S
     return problems
 
 
+def gone_well(hosts: Sequence[str], hostvars: Mapping[str, Vars]) -> bool:
+    """Whether no exercise has failed on these hosts; what is registered of one is __drill_ and its name."""
+    done = [hostvars[host].get(f"__drill_{name}") or {} for host in hosts for name in ON_ONE_HOST]
+    return all(one.get("outcome", "") in FINE and not one.get("failed") for one in done)
+
+
 class FilterModule:
     """Names the filters for Ansible."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"nodes_in_service": nodes_in_service, "running_units": running_units, "drill_problems": drill_problems}
+        return {
+            "nodes_in_service": nodes_in_service,
+            "running_units": running_units,
+            "drill_problems": drill_problems,
+            "gone_well": gone_well,
+        }

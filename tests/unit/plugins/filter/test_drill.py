@@ -43,3 +43,23 @@ def test_only_what_runs_is_stopped_and_only_what_was_in_service_is_waited_for() 
     units = {"slurmd": {"active_state": "failed"}, "slurmctld": {"active_state": "active"}, "munge": {"active_state": "active"}}
     assert drill.running_units(units) == ["slurmctld.service"]
     assert drill.nodes_in_service([WELL, ILL]) == ["n1"]
+
+
+def test_who_is_at_work_and_who_is_not_reached_stands_against_a_drill_too() -> None:
+    problems = drill.drill_problems(view(ping=False), ["slurmd_crash"], SCRIPT, [], "refuse", "deploy by \x1b[2Jroot", ["n7", "n8"])
+    assert len(problems) == 3 and "at work: deploy by root" in problems[0] and problems[1].endswith("n7, n8")
+
+
+@pytest.mark.parametrize(
+    ("registered", "well"),
+    [
+        ({}, True),
+        ({"n1": {"__drill_slurmd_crash": {"skipped": True}}}, True),
+        ({"n1": {"__drill_slurmd_crash": {"outcome": "recovered"}}}, True),
+        ({"n1": {"__drill_slurmd_crash": {"outcome": "failed"}}}, False),
+        ({"n1": {"__drill_health_check": {"outcome": "refused"}}}, False),
+        ({"c1": {"__drill_controller_restart": {"failed": True, "msg": "no python"}}}, False),
+    ],
+)
+def test_once_something_did_not_come_back_nothing_more_is_broken(registered: Vars, well: bool) -> None:
+    assert drill.gone_well(["n1", "c1"], {"n1": {}, "c1": {}, **registered}) is well
