@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 import typing as t
 
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from layer2 import all_in_service
+from layer2 import all_in_service, write
 
 FLAG = "/run/hpcguard/health_check.force"
+LOCK = "/run/hpcguard/rollout.lock"
 FOLDER = ("-e", f"drill_report_dir={cluster.REPORTS}")
 
 
@@ -24,6 +26,10 @@ def everything_is_back() -> t.Iterator[None]:
     for name in COMPUTES:
         assert cluster.run(name, "test", "-e", FLAG, check=False).returncode == 1
         assert "DRAIN" not in cluster.node(name)["state"]
+
+
+def lock_stands() -> str:
+    return cluster.out(CONTROLLER, "sh", "-c", f"test -e {LOCK} && echo yes || echo no")
 
 
 def times() -> dict[str, dict[str, float]]:
@@ -59,6 +65,18 @@ def test_busy_nodes_are_spared(exercise: str) -> None:
     cluster.tell_to_end(job)
 
 
+def test_a_rollout_at_work_keeps_a_drill_away() -> None:
+    pids = cluster.main_pids()
+    owner = {"place": "elsewhere", "process": "1 1", "who": "alice", "doing": "deploy"}
+    write(CONTROLLER, LOCK, json.dumps({"owner": owner, "since": int(time.time()), "until": int(time.time()) + 600}))
+    try:
+        output = cluster.refuse("drill", *FOLDER)
+    finally:
+        cluster.run(CONTROLLER, "rm", LOCK)
+    assert "somebody is at work: deploy by alice on elsewhere" in output
+    assert cluster.main_pids() == pids
+
+
 def test_check_mode_breaks_nothing() -> None:
     pids = cluster.main_pids()
     counts = cluster.recap(cluster.succeed("drill", "--check", *FOLDER))
@@ -70,4 +88,8 @@ def test_a_killed_drill_puts_itself_right() -> None:
     run = cluster.Running("drill", "-e", "drill=health_check", "-e", "drill_timeout=40", *FOLDER)
     cluster.wait_for(lambda: "DRAIN" in cluster.node(COMPUTES[0])["state"], 120, "the node is drained", every=0.1)
     run.kill()
-    # what was running on the host went on or not: in the end the fixture finds no flag and no drain
+    # what was running on the host went on or not: in the end there is no flag and no drain
+    cluster.wait_for(lambda: "DRAIN" not in cluster.node(COMPUTES[0])["state"] and all_in_service(), 240, "the node is open again")
+    assert lock_stands() == "yes"
+    cluster.succeed("drill", "-e", "drill=health_check", *FOLDER)
+    assert lock_stands() == "no", "a drill takes over what a killed one left, and lets the patrol in again"
