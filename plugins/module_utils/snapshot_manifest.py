@@ -14,7 +14,8 @@ Rollouts that follow one another without a way back between them form a *chain*,
 Ids begin with the time, so their order is the order of the rollouts.
 
 A record: ``{path, part, kind, mode, uid, gid, sha256, stored, target, missing_dirs}`` with kind ``file``, ``link``
-or ``absent`` and part ``conf``, ``units`` or ``scripts`` (the stages of a return).
+or ``absent`` and part ``conf``, ``units`` or ``scripts`` (the stages of a return). ``folders`` are directories that were
+empty and would go with the last link in them.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -55,7 +56,7 @@ def part_of(path, conf=()):
     return "units" if "/systemd/system/" in path else "scripts"
 
 
-def new(snapshot_id, created, records, units, meta, chain=None):
+def new(snapshot_id, created, records, units, meta, chain=None, folders=()):
     """The manifest of a snapshot that has just been taken."""
     return {
         "format": FORMAT,
@@ -65,6 +66,7 @@ def new(snapshot_id, created, records, units, meta, chain=None):
         "state": "taken",
         "records": records,
         "units": units,
+        "folders": list(folders),
         "meta": meta,
         "after": {},
     }
@@ -152,6 +154,11 @@ def merged(manifests):
         for unit, state in one["units"].items():
             units.setdefault(unit, state)
     return records, units, sources
+
+
+def folders(manifests):
+    """Directories that were there, and empty, before the first of these snapshots."""
+    return min(manifests, key=lambda manifest: manifest["id"]).get("folders", []) if manifests else []
 
 
 def foreign(manifests, present):

@@ -145,6 +145,7 @@ meta:
 """
 
 import fnmatch
+import glob
 import os
 import shutil
 import time
@@ -153,6 +154,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, slurm_conf, snapshot_manifest, systemd_unit
 
+LINKS = "/etc/systemd/system/*.wants"
 UNIT_PROPERTIES = ("LoadState", "UnitFileState", "ActiveState")
 
 
@@ -163,6 +165,11 @@ def unit_state(name):
         "unit_file_state": show.get("UnitFileState", ""),
         "active_state": show.get("ActiveState", "inactive"),
     }
+
+
+def empty_folders():
+    """What ``systemctl disable`` takes away with its last link, although it was there before the link was."""
+    return sorted(folder for folder in glob.glob(LINKS) if os.path.isdir(folder) and not os.path.islink(folder) and not os.listdir(folder))
 
 
 class Store:
@@ -243,7 +250,7 @@ def take(module, store):
         records.append(record)
     units = {name: unit_state(name) for name in params["units"]}
     chain = params["chain"] or snapshot_manifest.next_chain(store.manifests)
-    manifest = snapshot_manifest.new(params["id"], int(time.time()), records, units, params["meta"], chain)
+    manifest = snapshot_manifest.new(params["id"], int(time.time()), records, units, params["meta"], chain, empty_folders())
     if not module.check_mode:
         store.take(manifest, contents)
     return {"changed": True, "snapshots": [params["id"]], "chain": manifest["chain"]}
@@ -341,6 +348,8 @@ def restore(module, store):
         if any(record["part"] == "units" for record in differing):
             run_systemctl(module, ["daemon-reload"])
         run_steps(module, [step for step in steps if not step[5]])
+        for folder in snapshot_manifest.folders(chosen) if "units" in parts else []:
+            loaders.make_dirs(folder)
     whole = not module.params["only"] and not module.params["match"]
     unmarked = [one for one in chosen if one["state"] != "rolled_back"] if whole else []
     for manifest in unmarked:

@@ -9,6 +9,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders
+from ansible_collections.hpcguard.slurm.plugins.modules import snapshot
 
 from .conftest import Run
 
@@ -294,3 +295,17 @@ def test_a_full_disk_leaves_no_half_snapshot(run_module: Run, host: Host, monkey
 def test_ids_that_are_no_names_are_refused(run_module: Run, host: Host, name: str) -> None:
     """An id becomes a directory name: nothing that leads elsewhere."""
     assert run_module("snapshot", state="taken", id=name, **host.record)["failed"]
+
+
+def test_an_empty_folder_of_links_is_there_again(run_module: Run, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemctl disable removes a folder with its last link, whoever made the folder."""
+    links = host.unit.parent / "timers.target.wants"
+    links.mkdir()
+    monkeypatch.setattr(snapshot, "LINKS", str(host.unit.parent / "*.wants"))
+    before = host.tree()
+    run_module("snapshot", state="taken", id=A, **host.record)
+    host.deploy("one")
+    run_module("snapshot", state="sealed", id=A, **host.common)
+    links.rmdir()
+    run_module("snapshot", state="restored", id=A, **host.common)
+    assert host.tree() == before
