@@ -378,8 +378,8 @@ def test_the_run_is_killed(row: Row, number: int, text: str) -> None:
     cluster.wait_for(lambda: text in run.output.split(begin, 1)[1] or text == begin, 120, text, every=0.02)
     run.kill()
     row.job_lives()
-    taken = any(cluster.out(host, "bash", "-c", "ls -A /var/lib/hpcguard/snapshots 2>/dev/null", check=False) for host in HOSTS)
-    if number % 2 and taken and "Keep" not in text:
+    # at the first there is nothing yet to take back
+    if number % 2 and number > 1 and "Keep" not in text:
         cluster.wait_for(lambda: cluster.playbook("rollback").returncode == 0, 120, "rollback takes it back")
         row.is_old()
         then = "the next rollback took it back"

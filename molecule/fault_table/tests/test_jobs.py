@@ -74,8 +74,10 @@ def test_no_job_is_lost_requeued_or_run_twice() -> None:
 
     cluster.wait_for(recorded, 120, "all jobs are recorded")
     assert len(feeder.jobs) >= AT_LEAST
-    assert sorted(row[0] for row in rows) == sorted(feeder.jobs), "each once"
+    ids = sorted(row[0] for row in rows)
+    # a restart of slurmctld may take the answer to a submission with it, but not the job
+    assert len(ids) == len(set(ids)) and set(ids) >= set(feeder.jobs), "each once"
     assert {tuple(row[1:]) for row in rows} == {("COMPLETED", "0:0")}
     began = [job for name in COMPUTES for job in cluster.out(name, "cat", "/var/tmp/began").split()]
-    assert sorted(began) == sorted(feeder.jobs), "each began once"
-    print(f"{len(feeder.jobs)} jobs COMPLETED once, through a failed rollout, a rollout and a way back")
+    assert sorted(began) == ids, "each began once"
+    print(f"{len(ids)} jobs COMPLETED once, through a failed rollout, a rollout and a way back")
