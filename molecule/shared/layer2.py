@@ -21,6 +21,8 @@ WANTED = (
 )
 TIMER_DROP_IN = "/etc/systemd/system/slurm-cluster-health.timer.d/test.conf"
 TIMER = "[Timer]\nOnBootSec=\nOnBootSec=1\nOnUnitActiveSec=5\nAccuracySec=1\n"
+# Nothing brings it back by itself.
+NO_RESTART = "[Service]\nRestart=no\n"
 PROGRAM = "/usr/local/bin/cluster_health_check.py"
 
 
@@ -36,6 +38,19 @@ def show(host: str, unit: str, *keys: str) -> dict[str, str]:
 def write(host: str, path: str, text: str) -> None:
     cluster.run(host, "mkdir", "-p", path.rpartition("/")[0])
     cluster.run(host, "tee", path, feed=text)
+
+
+def die(host: str, unit: str) -> None:
+    """Killed, and failed for good."""
+    write(host, f"/run/systemd/system/{unit}.service.d/dies.conf", NO_RESTART)
+    systemctl(host, "daemon-reload")
+    cluster.run(host, "kill", "-KILL", show(host, unit, "MainPID")["MainPID"])
+    cluster.wait_for(lambda: show(host, unit, "ActiveState")["ActiveState"] == "failed", 30, f"{unit} has failed")
+
+
+def heal(host: str, unit: str) -> None:
+    cluster.run(host, "rm", "-f", f"/run/systemd/system/{unit}.service.d/dies.conf")
+    systemctl(host, "daemon-reload")
 
 
 def all_in_service() -> bool:

@@ -140,8 +140,8 @@ def signs(node, host, past, since, stuck_after=STUCK_AFTER):
     details = {
         "problem_zh": problem[0],
         "problem_en": problem[1],
-        "munge": _unit_words(munge),
-        "slurmd": _unit_words(slurmd),
+        "munge": unit_words(munge),
+        "slurmd": unit_words(slurmd),
         "foreign": host["foreign"] or "",
         "skew": u"%+d s" % host["skew"],
         "reason": node["reason"],
@@ -149,7 +149,8 @@ def signs(node, host, past, since, stuck_after=STUCK_AFTER):
     return found, details
 
 
-def _unit_words(show):
+def unit_words(show):
+    """How a unit is, in words."""
     if show.get("LoadState") != "loaded":
         return show.get("LoadState", "unknown")
     words = "/".join(word for word in (show.get("ActiveState", "?"), show.get("SubState")) if word)

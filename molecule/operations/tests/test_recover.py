@@ -9,11 +9,9 @@ from collections.abc import Iterator
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from layer2 import all_in_service, show, systemctl, write
+from layer2 import all_in_service, die, heal, show, systemctl
 
 FIRST, SECOND, THIRD = COMPUTES
-# Nothing brings it back by itself.
-NO_RESTART = "[Service]\nRestart=no\n"
 
 
 def status() -> dict[str, t.Any]:
@@ -21,19 +19,6 @@ def status() -> dict[str, t.Any]:
     assert {host: count["changed"] for host, count in counts.items() if count["changed"]} == {}
     read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
     return read
-
-
-def die(host: str, unit: str) -> None:
-    """Killed, and failed for good."""
-    write(host, f"/run/systemd/system/{unit}.service.d/dies.conf", NO_RESTART)
-    systemctl(host, "daemon-reload")
-    cluster.run(host, "kill", "-KILL", show(host, unit, "MainPID")["MainPID"])
-    cluster.wait_for(lambda: show(host, unit, "ActiveState")["ActiveState"] == "failed", 30, f"{unit} has failed")
-
-
-def heal(host: str, unit: str) -> None:
-    cluster.run(host, "rm", "-f", f"/run/systemd/system/{unit}.service.d/dies.conf")
-    systemctl(host, "daemon-reload")
 
 
 def set_node(name: str, *words: str) -> None:
@@ -69,8 +54,12 @@ def test_what_died_comes_back_and_what_somebody_drained_does_not() -> None:
     seen = status()
     assert seen["controllers"][CONTROLLER]["answers"] is False
     assert seen["services"]["slurmd"]["failed/failed"] == [SECOND]
-    output = cluster.refuse("recover", "--check")
-    assert "slurmctld does not answer" in output
+    counts = cluster.recap(output := cluster.succeed("recover", "--check"))
+    assert counts[CONTROLLER]["changed"] == 1
+    assert [line for line in output.splitlines() if "would be started" in line] == [
+        "    - slurmctld.service: 将启动 / would be started (failed/failed (signal))"
+    ]
+    assert "what nodes need shows once slurmctld answers" in output
     assert show(CONTROLLER, "slurmctld", "ActiveState")["ActiveState"] == "failed"
 
     output = cluster.succeed("recover")
