@@ -63,3 +63,11 @@ def patrol(*options: str) -> dict[str, t.Any]:
     report: dict[str, t.Any] = json.loads(text)
     assert "fault" not in report, report
     return report
+
+
+def status_screen() -> tuple[dict[str, t.Any], str]:
+    """What status.yml writes, and what it shows; it changes nothing."""
+    screen = cluster.succeed("status", "-e", f"status_report_dir={cluster.REPORTS}")
+    assert {host: count["changed"] for host, count in cluster.recap(screen).items() if count["changed"]} == {}
+    read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
+    return read, screen

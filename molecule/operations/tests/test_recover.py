@@ -9,16 +9,13 @@ from collections.abc import Iterator
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from layer2 import all_in_service, die, heal, show, systemctl
+from layer2 import all_in_service, die, heal, show, status_screen, systemctl
 
 FIRST, SECOND, THIRD = COMPUTES
 
 
 def status() -> dict[str, t.Any]:
-    counts = cluster.recap(cluster.succeed("status", "-e", f"status_report_dir={cluster.REPORTS}"))
-    assert {host: count["changed"] for host, count in counts.items() if count["changed"]} == {}
-    read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
-    return read
+    return status_screen()[0]
 
 
 def set_node(name: str, *words: str) -> None:
@@ -51,9 +48,10 @@ def test_what_died_comes_back_and_what_somebody_drained_does_not() -> None:
     die(SECOND, "slurmd")
     systemctl(FIRST, "stop", "munge")
     die(CONTROLLER, "slurmctld")
-    seen = status()
+    seen, screen = status_screen()
     assert seen["controllers"][CONTROLLER]["answers"] is False
     assert seen["services"]["slurmd"]["failed/failed"] == [SECOND]
+    assert "unknown, no slurmctld answers" in screen and "节点就绪" not in screen
     counts = cluster.recap(output := cluster.succeed("recover", "--check"))
     assert counts[CONTROLLER]["changed"] == 1
     assert [line for line in output.splitlines() if "would be started" in line] == [
