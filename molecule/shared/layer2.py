@@ -71,3 +71,8 @@ def status_screen() -> tuple[dict[str, t.Any], str]:
     assert {host: count["changed"] for host, count in cluster.recap(screen).items() if count["changed"]} == {}
     read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
     return read, screen
+
+
+def said_of_starts(output: str) -> list[str]:
+    """What recover.yml said of the daemons that it started, or would start."""
+    return [line.split("- ", 1)[1].strip("'") for line in output.splitlines() if "started" in line and "- " in line]

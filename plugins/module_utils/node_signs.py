@@ -50,13 +50,14 @@ _STATES = (
     ("drained", "", "DRAIN", ()),
     ("misconfigured", "DOWN", "", (MISCONFIGURED, NO_GRES)),
     ("rebooted", "DOWN", "", (REBOOTED,)),
+    ("missed", "DOWN", "", (NOT_RESPONDING,)),
     ("set down", "DOWN", "", (SOMEBODY, PROCESSES_LEFT, PROLOG)),
     ("open", "", "", ()),
 )
 
 SIGNS = (
     ("state", ("future", "powered", "reboot", "maintenance", "fail", "rollout", "our drain", "processes left", "prolog")
-     + ("no gres", "misconfigured", "drained", "rebooted", "set down", "open")),
+     + ("no gres", "misconfigured", "drained", "rebooted", "missed", "set down", "open")),
     ("host", ("seen", "unseen", "hold")),
     ("clock", ("right", "wrong")),
     ("munge", ("well", "absent", "disabled", "busy", "dead", "old key", "other key", "refused")),

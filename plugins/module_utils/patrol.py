@@ -55,7 +55,8 @@ STAYS = 3
 
 
 # What a run is told; see the options of cluster_health_check.py. By a person: it was asked for, so neither what earlier rounds
-# tried nor how many nodes are gone holds it back, and nodes that rebooted unexpectedly, whenever that was, are resumed.
+# tried nor how many nodes are gone holds it back, and nodes that are DOWN for an unexpected reboot or for their silence, whenever that
+# was, are resumed.
 DEFAULTS = {
     "fix": False,
     "bootstrap": False,

@@ -16,14 +16,15 @@ version_added: 0.1.0
 description:
   - Runs on a controller what the patrol runs there, as a person's order. It starts the controller's own daemons, looks at the nodes over
     SSH, and acts by the patrol's table until all are in service or the time is over.
-  - Other than the patrol it heeds neither earlier tries nor a limit of nodes, and resumes nodes that rebooted unexpectedly, whenever
-    that was.
+  - Other than the patrol it heeds neither earlier tries nor a limit of nodes, and resumes nodes that are DOWN for an unexpected reboot
+    or for not responding, whenever that was.
   - Nodes that somebody drained, set DOWN, masked, disabled or stopped on purpose are left alone. No job is ended.
   - On a host that has slurmdbd and no slurmctld it starts munge and slurmdbd, see O(accounting).
   - Only looks while a patrol or a rollout is at work, and on a backup controller that stands by.
 options:
   accounting:
-    description: The host has slurmdbd and no slurmctld. Its munge and slurmdbd are started where they are enabled and dead, and have to stay.
+    description:
+      - The host has slurmdbd and no slurmctld. Its munge and slurmdbd are started where they are enabled and dead, and have to stay.
     type: bool
     default: false
   scontrol:

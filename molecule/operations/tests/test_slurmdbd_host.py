@@ -8,7 +8,7 @@ import typing as t
 
 import cluster
 import pytest
-from layer2 import die, heal, show, systemctl, write
+from layer2 import die, heal, said_of_starts, show, systemctl, write
 
 DBD = "k8s-dbd-01"
 
@@ -22,10 +22,6 @@ def own_host() -> t.Iterator[None]:
     subprocess.run([cluster.ROOT / "lab/down.sh"], check=True)
 
 
-def told(output: str) -> list[str]:
-    return [line.split("- ", 1)[1].strip("'") for line in output.splitlines() if "started" in line and "- " in line]
-
-
 def accounting_answers() -> bool:
     return cluster.run(cluster.CONTROLLER, "sacctmgr", "-n", "show", "cluster", check=False).returncode == 0
 
@@ -36,14 +32,14 @@ def test_a_dead_munge_and_slurmdbd_come_back() -> None:
     die(DBD, "slurmdbd")
     assert not accounting_answers()
     counts = cluster.recap(output := cluster.succeed("recover", "--check"))
-    assert told(output) == [
+    assert said_of_starts(output) == [
         "munge.service: 将启动 / would be started (inactive/dead)",
         "slurmdbd.service: 将启动 / would be started (failed/failed (signal))",
     ]
     assert (counts[DBD]["changed"], counts[cluster.CONTROLLER]["changed"]) == (1, 0)
     assert {show(DBD, unit, "ActiveState")["ActiveState"] for unit in ("munge", "slurmdbd")} == {"inactive", "failed"}
     output = cluster.succeed("recover")
-    assert told(output) == ["munge.service: 启动 / started: ok", "slurmdbd.service: 启动 / started: ok"]
+    assert said_of_starts(output) == ["munge.service: 启动 / started: ok", "slurmdbd.service: 启动 / started: ok"]
     cluster.wait_for(accounting_answers, 30, "slurmdbd answers")
     assert cluster.recap(cluster.succeed("recover"))[DBD]["changed"] == 0
     now = cluster.main_pids()

@@ -50,7 +50,9 @@ echo "systemctl $*" >> {log}
 for word; do unit=$word; done
 case "$*" in
   *" show "*) cat {home}/$unit 2>/dev/null || printf 'LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\nMainPID=7\\n' ;;
-  *" start "*) rm -f {home}/$unit; [ -e {home}/again ] && cp {home}/again {home}/$unit; [ $unit = slurmctld.service ] && rm -f {home}/down; exit 0 ;;
+  *" start "*)
+    rm -f {home}/$unit; [ -e {home}/again ] && cp {home}/again {home}/$unit
+    [ $unit = slurmctld.service ] && rm -f {home}/down; exit 0 ;;
 esac
 """
 SSH = """#!/bin/sh
@@ -564,10 +566,11 @@ def test_each_trouble_of_a_host_meets_its_own_remedy(simulated: Cluster, look: s
     assert simulated.touched() == [done]
 
 
-def test_a_wrong_clock_is_named(simulated: Cluster) -> None:
+@pytest.mark.parametrize("options", [("--fix",), ("--bootstrap", "--boot-limit", "0")])
+def test_a_wrong_clock_is_named(simulated: Cluster, options: tuple[str, ...]) -> None:
     simulated.nodes("IDLE")
     simulated.put("look", WELL.replace("uptime=", f"now={int(time.time()) - 4000}\nuptime="))
-    english = simulated.report("--fix")["nodes"]["n1"]["en"]
+    english = simulated.report(*options)["nodes"]["n1"]["en"]
     assert "its clock is off by -40" in english
     assert simulated.touched() == []
 
@@ -747,6 +750,35 @@ def test_a_person_resumes_what_rebooted_whenever_that_was_and_nothing_else(simul
     assert simulated.report("--fix")["nodes"]["n1"]["action"] == node_policy.PERSON
     simulated.by_person()
     assert set(simulated.asked("scontrol update")) == {"scontrol update nodename=n1 state=resume"}
+
+
+def test_a_person_resumes_what_stays_down_for_its_silence_though_it_registered(simulated: Cluster) -> None:
+    """As with ReturnToService=0, under which a reconfigure changes nothing; without a person it waits for one."""
+    silent = "DOWN Reason=Not responding [slurm@2026-12-01T00:00:00]"
+    simulated.nodes(silent, "IDLE", "DOWN Reason=bob: not responding [root@2026-12-01T00:00:00]")
+    for _round in range(2):
+        assert simulated.report("--fix")["nodes"]["n1"]["done"] == [{"action": "reconfigure", "result": "ok"}][_round:]
+    assert simulated.asked("scontrol update") == []
+    report = simulated.by_person(boot_limit=15)
+    assert [one["action"] for one in report["nodes"]["n1"]["done"]][:2] == ["reconfigure", "resume"]
+    assert set(simulated.asked("scontrol update")) == {"scontrol update nodename=n1 state=resume"}
+
+
+def test_a_boot_forgets_what_was_tried_but_not_what_is_written_down(simulated: Cluster) -> None:
+    """After a power cut nothing is held back by what was tried before it; that it was in vain stays in the ledger."""
+    simulated.nodes(LOST, "IDLE")
+    simulated.put("h1.look", FAILED)
+    for _try in range(4):
+        simulated.put("h1.look", FAILED)
+        simulated.report("--fix", "--back-off", "0")
+    assert simulated.touched() == ["h1 start"] * 3
+    told = [(one["node"], one["event"]) for one in simulated.ledger()]
+    assert told == [("n1", "gave_up")]
+    shutil.rmtree(simulated.home / "run")
+    simulated.put("h1.look", FAILED)
+    simulated.run("--bootstrap", "--boot-limit", "0")
+    assert simulated.touched() == ["h1 start"] * 4
+    assert [(one["node"], one["event"]) for one in simulated.ledger()] == told
 
 
 def test_a_person_too_stays_away_from_a_rollout(simulated: Cluster) -> None:
