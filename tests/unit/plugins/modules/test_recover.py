@@ -13,9 +13,9 @@ from .conftest import Run
 Report = dict[str, t.Any]
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, what: Report | patrol.Failure) -> list[patrol.Options]:
+def answer(monkeypatch: pytest.MonkeyPatch, what: Report | patrol.Failure) -> list[t.Any]:
     """Runs of the patrol that end so; the options that they were given."""
-    asked: list[patrol.Options] = []
+    asked: list[t.Any] = []
 
     def run(options: patrol.Options) -> Report:
         asked.append(options)
