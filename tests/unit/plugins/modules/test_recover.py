@@ -30,7 +30,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, what: Report | patrol.Failure) -> li
 
 def failure(*started: str) -> patrol.Failure:
     made = patrol.Failure("scontrol: Unable to contact slurm controller")
-    made.started = started
+    vars(made)["started"] = started
     return made
 
 
