@@ -21,6 +21,8 @@ WANTED = (
 )
 TIMER_DROP_IN = "/etc/systemd/system/slurm-cluster-health.timer.d/test.conf"
 TIMER = "[Timer]\nOnBootSec=\nOnBootSec=1\nOnUnitActiveSec=5\nAccuracySec=1\n"
+# Nothing brings it back by itself.
+NO_RESTART = "[Service]\nRestart=no\n"
 PROGRAM = "/usr/local/bin/cluster_health_check.py"
 
 
@@ -38,6 +40,19 @@ def write(host: str, path: str, text: str) -> None:
     cluster.run(host, "tee", path, feed=text)
 
 
+def die(host: str, unit: str) -> None:
+    """Killed, and failed for good."""
+    write(host, f"/run/systemd/system/{unit}.service.d/dies.conf", NO_RESTART)
+    systemctl(host, "daemon-reload")
+    cluster.run(host, "kill", "-KILL", show(host, unit, "MainPID")["MainPID"])
+    cluster.wait_for(lambda: show(host, unit, "ActiveState")["ActiveState"] == "failed", 30, f"{unit} has failed")
+
+
+def heal(host: str, unit: str) -> None:
+    cluster.run(host, "rm", "-f", f"/run/systemd/system/{unit}.service.d/dies.conf")
+    systemctl(host, "daemon-reload")
+
+
 def all_in_service() -> bool:
     return all(cluster.in_service(name) for name in cluster.COMPUTES)
 
@@ -48,3 +63,16 @@ def patrol(*options: str) -> dict[str, t.Any]:
     report: dict[str, t.Any] = json.loads(text)
     assert "fault" not in report, report
     return report
+
+
+def status_screen() -> tuple[dict[str, t.Any], str]:
+    """What status.yml writes, and what it shows; it changes nothing."""
+    screen = cluster.succeed("status", "-e", f"status_report_dir={cluster.REPORTS}")
+    assert {host: count["changed"] for host, count in cluster.recap(screen).items() if count["changed"]} == {}
+    read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
+    return read, screen
+
+
+def said_of_starts(output: str) -> list[str]:
+    """What recover.yml said of the daemons that it started, or would start."""
+    return [line.split("- ", 1)[1].strip("'") for line in output.splitlines() if "started" in line and "- " in line]

@@ -51,6 +51,8 @@ class ActionModule(ActionBase):
         display.display(f"\nDRILL / 演练: {report['finished']}")
         for one in told:
             laps = ", ".join(f"{name} {number} s" for name, number in one["seconds"].items())
+            if one["jobs"]:
+                laps += f", 存活作业 jobs survived: {one['jobs']}"
             text = f"  {fit(TITLES[one['exercise']], 46)}  {one['host']}: {one['outcome']}  {one['reason'] or laps}"
             display.display(stringc(text, COLORS[one["outcome"]]) if one["outcome"] in COLORS else text)
         wrong = [one for one in told if one["outcome"] not in WELL]
@@ -62,7 +64,7 @@ class ActionModule(ActionBase):
     def _told(exercise: str, task_vars: Vars, going_well: bool) -> Vars:
         """One exercise, by what its module returned on the one host that did it."""
         seen = {host: task_vars["hostvars"][host] for host in task_vars["ansible_play_hosts_all"]}
-        told: Vars = {"exercise": exercise, "host": "-", "outcome": "failed", "reason": "no host did it", "seconds": {}}
+        told: Vars = {"exercise": exercise, "host": "-", "outcome": "failed", "reason": "no host did it", "seconds": {}, "jobs": 0}
         if not going_well:
             told.update(outcome="left out", reason="something before it did not come back")
         for host, known in seen.items():
@@ -74,6 +76,7 @@ class ActionModule(ActionBase):
                     host=host,
                     outcome=done["outcome"],
                     reason=clean_text(done.get("reason") or ""),
+                    jobs=int(done.get("jobs") or 0),
                     seconds={clean_text(name): float(number) for name, number in laps.items()},
                 )
                 break

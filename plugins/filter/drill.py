@@ -9,6 +9,7 @@ import typing as t
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.hpcguard.slurm.plugins.module_utils import scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils.checklist import SLURMD_WAITS
 from ansible_collections.hpcguard.slurm.plugins.module_utils.finding import clean_text, some
 
 Vars = dict[str, t.Any]
@@ -57,6 +58,35 @@ def drill_problems(
     return problems
 
 
+def drill_unit_problems(hosts: Sequence[str], hostvars: Mapping[str, Vars], wanted: Vars) -> list[str]:
+    """What of the standard slurmd's unit lacks on the compute nodes, by what was seen of them: without it what is broken may stay so.
+
+    :param wanted: the role slurmd's {restart, wait, wait_script}
+    """
+    lacks: dict[str, list[str]] = {}
+    for host in hosts:
+        fact = hostvars[host].get("hpcguard_cluster")
+        if not fact:
+            continue
+        unit, told = fact["units"]["slurmd"], []
+        if unit["kill_mode"] != "process":
+            told.append(f"KillMode={unit['kill_mode']}")
+        if unit["restart"] != wanted["restart"]:
+            told.append(f"Restart={unit['restart']}")
+        if unit["need_daemon_reload"]:
+            told.append("daemon-reload")
+        wait = str(wanted["wait"]).lower()
+        waits = list(fact["slurm"]["release"]) < SLURMD_WAITS if wait == "auto" else wait in ("true", "yes")
+        if waits and wanted["wait_script"] not in [call["path"] for call in unit["exec_start_pre"]]:
+            told.append(f"ExecStartPre={wanted['wait_script']}")
+        for one in told:
+            lacks.setdefault(one, []).append(host)
+    return [
+        f"slurmd 的单元不是标准 / slurmd's unit is not the standard's: {clean_text(one)}: {some(names)}: run deploy.yml first"
+        for one, names in lacks.items()
+    ]
+
+
 def gone_well(hosts: Sequence[str], hostvars: Mapping[str, Vars]) -> bool:
     """Whether no exercise has failed on these hosts; what is registered of one is __drill_ and its name."""
     done = [hostvars[host].get(f"__drill_{name}") or {} for host in hosts for name in ON_ONE_HOST]
@@ -71,5 +101,6 @@ class FilterModule:
             "nodes_in_service": nodes_in_service,
             "running_units": running_units,
             "drill_problems": drill_problems,
+            "drill_unit_problems": drill_unit_problems,
             "gone_well": gone_well,
         }

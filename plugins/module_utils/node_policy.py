@@ -113,6 +113,8 @@ TABLE = (
     Row({"heard": "yes"}, NOTHING, u"正常", u"well", "scontrol(1)"),
     Row({"reconfigured": "no"}, RECONFIGURE, u"slurmd 与 munge 正常但未注册",
         u"slurmd and munge are well, but slurmctld does not hear from it", "S9"),
+    Row({"state": "missed", "heard": "down", "outage": "fits"}, RESUME, u"曾失联, 现已正常, 但仍为 DOWN (ReturnToService)",
+        u"it did not respond, is well now, and ReturnToService leaves it DOWN", "6.6"),
     Row({"heard": "lost", "jobs": "kept"}, RESTART_SLURMD, u"重新配置后仍未注册", u"still not heard of after a reconfigure", "S9"),
     Row({"heard": "lost"}, PERSON, u"重新配置后仍未注册; KillMode 不是 process, 重启会杀死作业",
         u"still not heard of after a reconfigure; KillMode is not process: a restart would end its jobs", "S25"),

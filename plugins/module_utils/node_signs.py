@@ -50,13 +50,14 @@ _STATES = (
     ("drained", "", "DRAIN", ()),
     ("misconfigured", "DOWN", "", (MISCONFIGURED, NO_GRES)),
     ("rebooted", "DOWN", "", (REBOOTED,)),
+    ("missed", "DOWN", "", (NOT_RESPONDING,)),
     ("set down", "DOWN", "", (SOMEBODY, PROCESSES_LEFT, PROLOG)),
     ("open", "", "", ()),
 )
 
 SIGNS = (
     ("state", ("future", "powered", "reboot", "maintenance", "fail", "rollout", "our drain", "processes left", "prolog")
-     + ("no gres", "misconfigured", "drained", "rebooted", "set down", "open")),
+     + ("no gres", "misconfigured", "drained", "rebooted", "missed", "set down", "open")),
     ("host", ("seen", "unseen", "hold")),
     ("clock", ("right", "wrong")),
     ("munge", ("well", "absent", "disabled", "busy", "dead", "old key", "other key", "refused")),
@@ -140,8 +141,8 @@ def signs(node, host, past, since, stuck_after=STUCK_AFTER):
     details = {
         "problem_zh": problem[0],
         "problem_en": problem[1],
-        "munge": _unit_words(munge),
-        "slurmd": _unit_words(slurmd),
+        "munge": unit_words(munge),
+        "slurmd": unit_words(slurmd),
         "foreign": host["foreign"] or "",
         "skew": u"%+d s" % host["skew"],
         "reason": node["reason"],
@@ -149,7 +150,8 @@ def signs(node, host, past, since, stuck_after=STUCK_AFTER):
     return found, details
 
 
-def _unit_words(show):
+def unit_words(show):
+    """How a unit is, in words."""
     if show.get("LoadState") != "loaded":
         return show.get("LoadState", "unknown")
     words = "/".join(word for word in (show.get("ActiveState", "?"), show.get("SubState")) if word)

@@ -47,12 +47,16 @@ SETTLING = 10  # after a boot nodes register by themselves
 FAN_OUT = 128
 # A node that booted no longer than this before the controller went down with it.
 OUTAGE = 3600
-# In the order in which they need one another.
-CONTROLLER_DAEMONS = ("munge.service", "slurmdbd.service", "slurmctld.service")
+# In the order in which they need one another; slurmdbd may have a host of its own.
+ACCOUNTING_DAEMONS = ("munge.service", "slurmdbd.service")
+CONTROLLER_DAEMONS = ACCOUNTING_DAEMONS + ("slurmctld.service",)
+# A daemon that was started and has run for so long stays.
+STAYS = 3
 
 
 # What a run is told; see the options of cluster_health_check.py. By a person: it was asked for, so neither what earlier rounds
-# tried nor how many nodes are gone holds it back, and nodes that rebooted unexpectedly, whenever that was, are resumed.
+# tried nor how many nodes are gone holds it back, and nodes that are DOWN for an unexpected reboot or for their silence, whenever that
+# was, are resumed.
 DEFAULTS = {
     "fix": False,
     "bootstrap": False,
@@ -88,15 +92,19 @@ class Options:
 
 
 class Failure(Exception):
-    """The patrol itself cannot work."""
+    """The patrol itself cannot work; ``started`` is what was started until then, or would be."""
+
+    started = ()
 
 
 class Patrol:
     """One run."""
 
-    def __init__(self, options, acting):
+    def __init__(self, options, acting, planning=False):
         self.options = options
         self.acting = acting
+        # a dry run that tells what one that may act would do
+        self.planning = planning
         self.memory_path = os.path.join(options.run_dir, "patrol.json")
         past = None if options.by_person else loaders.read_text(self.memory_path)
         self.memory = patrol_memory.Memory(past, options.back_off)
@@ -273,7 +281,7 @@ class Patrol:
     def round(self):
         """Look once and act where that is allowed: munge, then slurmd, then one reconfigure."""
         # asked before and after the look, so that a primary that only restarts is not taken for a dead one
-        elsewhere = self.stands_by_for() if self.acting else ""
+        elsewhere = self.stands_by_for() if self.acting or self.planning else ""
         nodes = self.nodes()
         self.compare(nodes)
         open_to = [node for node in nodes if not node_policy.meant(node)]
@@ -287,12 +295,13 @@ class Patrol:
             self.options.tell(u"%s / %s" % self.suspected)
             # a reconfigure touches no daemon, and is what helps nodes that are well and silent
             wanted = [one for one in wanted if one[1] == node_policy.RECONFIGURE]
-        if not self.acting or not wanted:
+        if not (self.acting or self.planning) or not wanted:
             return
         elsewhere = elsewhere or self.stands_by_for()
         if elsewhere:
             self.options.tell(u"备用控制器, 只查看 / this controller stands by, its patrol only looks; at work: %s" % elsewhere)
-            self.acting = False
+            self.acting = self.planning = False
+        if not self.acting:
             return
         started = self.fix(wanted, node_policy.ON_MUNGE)
         if started:
@@ -331,18 +340,9 @@ class Patrol:
             self.wait(lambda: not self.lacking(), min(SETTLING, max(0, until - loaders.now())))
 
     def controller_answers(self):
-        """True when slurmctld does; until then the daemons that should run here are started, each once.
-
-        One that runs or starts is waited for: slurmdbd may be converting its database.
-        """
-        for unit in CONTROLLER_DAEMONS if self.acting else ():
-            show = systemd_unit.parse_show(loaders.systemctl(["show", unit], CALL).out)
-            if unit not in self.started and node_policy.may_start(show):
-                self.started.add(unit)
-                if node_signs.gave_up(show):
-                    loaders.systemctl(["reset-failed", unit], CALL)
-                done = loaders.systemctl(["--no-block", "start", unit], CALL)
-                self.options.tell(u"%s: 启动 / started: %s" % (unit, u"ok" if done.rc == 0 else host_look.last_line(done.err)))
+        """True when slurmctld does; until then the daemons that should run here are started."""
+        if self.acting or self.planning:
+            start_dead(self.options, CONTROLLER_DAEMONS, self.started, self.acting)
         return bool(self.nodes())
 
     def lacking(self):
@@ -375,6 +375,7 @@ class Patrol:
             "nodes": self.report,
             "suspected": list(self.suspected or ()),
             "acting": self.acting,
+            "planning": self.planning,
             "started": sorted(self.started),
         }
 
@@ -399,6 +400,59 @@ def outcome(done):
     if done is None:
         return u"no time left"
     return u"ok" if done.rc == 0 else host_look.last_line(done.err) or u"status %s" % done.rc
+
+
+def unit_now(unit):
+    """What systemd says of a unit of this host."""
+    return systemd_unit.parse_show(loaders.systemctl(["show", unit], CALL).out)
+
+
+def start_dead(options, units, started, acting):
+    """Start what should run on this host and is dead, each once: it is added to ``started``. Not acting, say it would be.
+
+    One that runs or starts is left alone: slurmdbd may be converting its database.
+    """
+    for unit in units:
+        show = unit_now(unit)
+        if unit in started or not node_policy.may_start(show):
+            continue
+        started.add(unit)
+        if not acting:
+            options.tell(u"%s: 将启动 / would be started (%s)" % (unit, node_signs.unit_words(show)))
+            continue
+        if node_signs.gave_up(show):
+            loaders.systemctl(["reset-failed", unit], CALL)
+        done = loaders.systemctl(["--no-block", "start", unit], CALL)
+        options.tell(u"%s: 启动 / started: %s" % (unit, u"ok" if done.rc == 0 else host_look.last_line(done.err)))
+
+
+def accounting(options):
+    """A run on a host that has slurmdbd and no slurmctld: {started, remaining}. What was started has to stay."""
+    started, since = set(), {}
+    start_dead(options, ACCOUNTING_DAEMONS, started, acting=not options.dry_run)
+    for unit in ACCOUNTING_DAEMONS:
+        if unit not in started:
+            show = unit_now(unit)
+            dead = show.get("ActiveState") in ("inactive", "failed") and show.get("LoadState") == "loaded"
+            kept = u", %s: 不动 / left alone" % show.get("UnitFileState") if dead else u""
+            options.tell(u"%s: %s%s" % (unit, node_signs.unit_words(show), kept))
+    waiting = set() if options.dry_run else set(started)
+    until = loaders.now() + options.boot_limit
+    failed = {}
+    while waiting:
+        for unit in sorted(waiting):
+            show = unit_now(unit)
+            failed[unit] = u"%s: %s" % (unit, node_signs.unit_words(show))
+            process = show.get("MainPID") if show.get("ActiveState") == "active" else None
+            if process is None or since.get(unit, (None, 0))[0] != process:
+                since[unit] = (process, loaders.now())
+            elif loaders.now() - since[unit][1] >= STAYS:
+                options.tell(failed.pop(unit))
+                waiting.discard(unit)
+        if not waiting or loaders.now() >= until:
+            break
+        time.sleep(0.5)
+    return {"started": sorted(started), "remaining": [finding.clean_text(failed[unit]) for unit in sorted(failed)]}
 
 
 def is_ready(node):
@@ -430,19 +484,25 @@ def work(options):
     lock = only_one(options.run_dir) if acting else None
     if acting and lock is None:
         options.tell(u"另一个巡检正在进行, 本次只查看 / another patrol is at work, this one only looks")
-    rollout = rollout_lock.loads(loaders.read_text(options.rollout_lock)) if lock is not None else None
+    planning = options.fix and options.dry_run
+    rollout = rollout_lock.loads(loaders.read_text(options.rollout_lock)) if lock is not None or planning else None
     if rollout_lock.stands(rollout, time.time()):
         who = rollout_lock.describe(rollout, int(time.time()))
         options.tell(u"变更正在进行, 本次只查看 / a rollout is at work, this patrol only looks: %s" % who)
-        lock.close()
-        lock = None
-    patrol = Patrol(options, acting=lock is not None)
+        planning = False
+        if lock is not None:
+            lock.close()
+            lock = None
+    patrol = Patrol(options, lock is not None, planning)
     try:
         if options.bootstrap:
             patrol.bootstrap()
         else:
             patrol.round()
         return patrol.conclude()
+    except Failure as failure:
+        failure.started = sorted(patrol.started)
+        raise
     finally:
         if lock is not None:
             lock.close()

@@ -22,7 +22,8 @@ options:
     description:
       - V(health_check) makes the health check of this node fail by its test flag, sees the node drained, takes the flag away and sees the
         node opened again. The script is run as slurmd runs it, so that no interval has to be waited for.
-      - V(restart) restarts slurmctld and waits for it and its nodes.
+      - V(restart) restarts slurmctld and waits until another main process answers C(scontrol ping) and the nodes are in service. Jobs
+        that ran have to go on.
       - V(outage) stops O(units) and has systemd start them after O(start_after) seconds, as a boot would. Returns at once.
       - V(recovery) waits until slurmctld answers and every node of O(nodes) is in service.
     type: str
@@ -107,17 +108,24 @@ seconds:
   returned: success
   type: dict
   sample: {drained: 1.2, opened: 2.9}
+jobs:
+  description: Jobs that ran over the restart of slurmctld.
+  returned: success
+  type: int
 """
 
 import os
+import platform
 import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import loaders, scontrol_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import daemon_state, finding, loaders, scontrol_text
 
 SLURMD = "slurmd.service"
+SLURMCTLD = "slurmctld.service"
 CALL = 12
+PING = 25  # it asks every controller, and one that hangs costs it 10
 RUN = 60
 POLL = 0.5
 # Any check that exists; the flag makes it fail.
@@ -140,6 +148,7 @@ class Exercise:
         self.begun = loaders.now()
         self.deadline = self.begun + params["timeout"]
         self.seconds = {}
+        self.kept = 0
 
     def lap(self, name):
         self.seconds[name] = round(loaders.now() - self.begun, 1)
@@ -202,10 +211,41 @@ class Exercise:
         return drained
 
     def restart(self):
-        done = loaders.systemctl(["restart", "slurmctld.service"], self.params["timeout"])
+        before = self.main_pid()
+        jobs = self.jobs()
+        if jobs is None:
+            raise Refused("slurmctld does not answer: it was not restarted")
+        done = loaders.systemctl(["restart", SLURMCTLD], self.params["timeout"])
         if done.rc != 0:
             raise Trouble("slurmctld did not restart: " + done.err.strip()[-200:])
-        self.recovery()
+        self.recovery(lambda: self.main_pid() not in ("0", before) and self.pings() and self.nodes())
+        running = [name for name, job in jobs.items() if job.get("JobState") == "RUNNING"]
+        if not running:
+            return
+        self.until(lambda: self.jobs() is not None, "slurmctld tells its jobs")
+        now = self.jobs() or {}
+        lost = sorted(name for name in running if not survived(jobs[name], now.get(name, {})))
+        if lost:
+            raise Trouble("jobs did not survive: " + finding.some(lost))
+        self.kept = len(running)
+
+    def main_pid(self):
+        """Of slurmctld here, 0 where it does not run."""
+        show = loaders.systemctl_show(SLURMCTLD, ("ActiveState", "MainPID"))
+        return show.get("MainPID", "0") if show.get("ActiveState") == "active" else "0"
+
+    def pings(self):
+        """Whether this host's slurmctld says that it is up; another controller's word is none."""
+        done = loaders.scontrol(self.params["scontrol"], ["ping"], PING, self.params["conf_path"])
+        pinged = scontrol_text.parse_ping(done.out)
+        here = [answers for name, answers in pinged if name.split(".")[0] == platform.node().split(".")[0]]
+        # a SlurmctldHost by another name than the host's: then there is one controller to ask
+        return any(here or [answers for _name, answers in pinged])
+
+    def jobs(self):
+        """{id: job} as slurmctld knows them, None while it does not answer."""
+        done = loaders.scontrol(self.params["scontrol"], ["-o", "show", "job"], CALL, self.params["conf_path"])
+        return {job["JobId"]: job for job in scontrol_text.parse_records(done.out) if "JobId" in job} if done.rc == 0 else None
 
     def outage(self):
         units = self.params["units"]
@@ -219,8 +259,8 @@ class Exercise:
             raise Trouble("not stopped: " + done.err.strip()[-200:])
         self.lap("stopped")
 
-    def recovery(self):
-        self.until(self.nodes, "slurmctld answers")
+    def recovery(self, answers=None):
+        self.until(answers or self.nodes, "slurmctld answers")
         self.lap("slurmctld answers")
         self.until(self.all_in_service, "every node in service")
         self.lap("every node in service")
@@ -228,6 +268,13 @@ class Exercise:
     def all_in_service(self):
         nodes = self.nodes()
         return all(name in nodes and scontrol_text.in_service(nodes[name]) for name in self.params["nodes"])
+
+
+def survived(before, now):
+    """Whether a job that ran goes on, or ended by itself: one that was requeued has another start."""
+    if now.get("JobState") in ("RUNNING", "COMPLETING"):
+        return now.get("StartTime") == before.get("StartTime") and now.get("Restarts") == before.get("Restarts")
+    return daemon_state.ended_by_itself(now)
 
 
 def main():
@@ -250,7 +297,7 @@ def main():
     )
     name = module.params["exercise"]
     if module.check_mode:
-        module.exit_json(changed=name != "recovery", outcome="not_run", reason="check mode breaks nothing", seconds={})
+        module.exit_json(changed=name != "recovery", outcome="not_run", reason="check mode breaks nothing", seconds={}, jobs=0)
     exercise = Exercise(module.params)
     outcome, reason = ("begun" if name == "outage" else "recovered"), ""
     try:
@@ -259,7 +306,8 @@ def main():
         outcome, reason = "refused", refusal.args[0]
     except Trouble as trouble:
         outcome, reason = "failed", trouble.args[0]
-    module.exit_json(changed=name != "recovery" and outcome != "refused", outcome=outcome, reason=reason, seconds=exercise.seconds)
+    changed = name != "recovery" and outcome != "refused"
+    module.exit_json(changed=changed, outcome=outcome, reason=reason, seconds=exercise.seconds, jobs=exercise.kept)
 
 
 if __name__ == "__main__":

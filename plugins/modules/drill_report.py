@@ -51,7 +51,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 exercises:
-  description: Of each exercise its host, outcome, reason, and seconds.
+  description: Of each exercise its host, outcome, reason, seconds, and the jobs that ran over the restart of slurmctld.
   returned: always
   type: list
   elements: dict

@@ -16,11 +16,17 @@ version_added: 0.1.0
 description:
   - Runs on a controller what the patrol runs there, as a person's order. It starts the controller's own daemons, looks at the nodes over
     SSH, and acts by the patrol's table until all are in service or the time is over.
-  - Other than the patrol it heeds neither earlier tries nor a limit of nodes, and resumes nodes that rebooted unexpectedly, whenever
-    that was.
+  - Other than the patrol it heeds neither earlier tries nor a limit of nodes, and resumes nodes that are DOWN for an unexpected reboot
+    or for not responding, whenever that was.
   - Nodes that somebody drained, set DOWN, masked, disabled or stopped on purpose are left alone. No job is ended.
+  - On a host that has slurmdbd and no slurmctld it starts munge and slurmdbd, see O(accounting).
   - Only looks while a patrol or a rollout is at work, and on a backup controller that stands by.
 options:
+  accounting:
+    description:
+      - The host has slurmdbd and no slurmctld. Its munge and slurmdbd are started where they are enabled and dead, and have to stay.
+    type: bool
+    default: false
   scontrol:
     description: Path of scontrol.
     type: path
@@ -31,7 +37,7 @@ options:
     elements: str
     default: []
   time:
-    description: Seconds that slurmctld and the nodes have to come back.
+    description: Seconds that the daemons and the nodes have to come back.
     type: int
     default: 120
   stuck_after:
@@ -41,7 +47,7 @@ options:
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
-    details: What only shows once an earlier step is done, it cannot predict.
+    details: What only shows once an earlier step is done, as what nodes need while slurmctld is dead, it cannot predict.
     support: partial
   diff_mode:
     description: Has nothing to show in diff mode.
@@ -84,6 +90,11 @@ nodes:
   description: Of each node its state, the action decided last, why (C(zh), C(en)), and what was done.
   returned: success
   type: dict
+started:
+  description: Units of this host that were started, or would be in check mode.
+  returned: always
+  type: list
+  elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -100,9 +111,33 @@ def remaining(report):
     ]
 
 
+def recover(module, options):
+    """A run on a controller."""
+    check = module.check_mode
+    try:
+        report = patrol.work(options)
+    except patrol.Failure as failure:
+        started, why = list(failure.started), finding.clean_text(failure.args[0])
+        if check and started:
+            options.tell(u"节点需要什么, 待 slurmctld 应答后才知 / what nodes need shows once slurmctld answers: %s" % why)
+            return {"changed": True, "nodes": {}, "remaining": [], "started": started}
+        why = u"slurmctld 没有应答 / slurmctld does not answer: %s" % why
+        return {"failed": True, "msg": why, "changed": bool(started), "started": started}
+    nodes = report["nodes"]
+    done = report["started"] + [one for node in nodes.values() for one in node["done"]]
+    meant = [node for node in nodes.values() if node.get("action", node_policy.NOTHING) not in node_policy.PASSIVE]
+    return {
+        "changed": bool(report["planning"] and (report["started"] or meant) if check else done),
+        "nodes": nodes,
+        "remaining": [] if check else remaining(report),
+        "started": report["started"],
+    }
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
+            "accounting": {"type": "bool", "default": False},
             "scontrol": {"type": "path", "default": "/usr/bin/scontrol"},
             "nodes": {"type": "list", "elements": "str", "default": []},
             "time": {"type": "int", "default": 120},
@@ -116,28 +151,23 @@ def main():
         lines.append,
         fix=True,
         by_person=True,
-        bootstrap=not module.check_mode,
+        bootstrap=True,
         dry_run=module.check_mode,
         node=params["nodes"],
         scontrol=params["scontrol"],
-        boot_limit=params["time"],
+        # a run in check mode waits for nothing, since it brings nothing back
+        boot_limit=0 if module.check_mode else params["time"],
         stuck_after=params["stuck_after"],
         back_off=patrol.SETTLING,
     )
-    try:
-        report = patrol.work(options)
-    except patrol.Failure as failure:
-        why = u"slurmctld 没有应答 / slurmctld does not answer: %s" % finding.clean_text(failure.args[0])
-        module.fail_json(msg=why, lines=lines)
-    nodes = report["nodes"]
-    done = report["started"] + [one for node in nodes.values() for one in node["done"]]
-    meant = [node for node in nodes.values() if node.get("action", node_policy.NOTHING) not in node_policy.PASSIVE]
-    module.exit_json(
-        changed=bool(meant if module.check_mode else done),
-        lines=lines,
-        nodes=nodes,
-        remaining=[] if module.check_mode else remaining(report),
-    )
+    if params["accounting"]:
+        report = patrol.accounting(options)
+        result = dict(report, changed=bool(report["started"]), nodes={})
+    else:
+        result = recover(module, options)
+    if result.pop("failed", False):
+        module.fail_json(lines=lines, **result)
+    module.exit_json(lines=lines, **result)
 
 
 if __name__ == "__main__":

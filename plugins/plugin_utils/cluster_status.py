@@ -141,12 +141,15 @@ def screen(status: Vars, columns: int) -> list[Line]:
         for state, hosts in states.items():
             row("服务", name, f"{state}: {_names(hosts)}", "" if state == RUNS else "bad")
     nodes = status["nodes"]
-    row(
-        "节点",
-        "nodes",
-        f"{nodes['in_service']}/{nodes['total']} 节点就绪 in service",
-        "good" if nodes["total"] and nodes["in_service"] == nodes["total"] else "bad",
-    )
+    if not any(one["answers"] for one in status["controllers"].values()):
+        row("节点", "nodes", "未知，slurmctld 不应答 unknown, no slurmctld answers", "bad")
+    else:
+        row(
+            "节点",
+            "nodes",
+            f"{nodes['in_service']}/{nodes['total']} 节点就绪 in service",
+            "good" if 0 < nodes["total"] == nodes["in_service"] else "bad",
+        )
     for one in nodes["out"]:
         who = f" [{one['reason_user']}@{one['since']}]" if one["reason"] else ""
         row("", "out of service", f"{_names(one['nodes'])}: {one['state']} {one['reason'] or '(no reason)'}{who}", "bad")

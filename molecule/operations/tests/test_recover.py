@@ -9,35 +9,25 @@ from collections.abc import Iterator
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from layer2 import all_in_service, show, systemctl, write
+from layer2 import all_in_service, die, heal, said_of_starts, show, status_screen, systemctl
 
 FIRST, SECOND, THIRD = COMPUTES
-# Nothing brings it back by itself.
-NO_RESTART = "[Service]\nRestart=no\n"
 
 
 def status() -> dict[str, t.Any]:
-    counts = cluster.recap(cluster.succeed("status", "-e", f"status_report_dir={cluster.REPORTS}"))
-    assert {host: count["changed"] for host, count in counts.items() if count["changed"]} == {}
-    read: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "status.json").read_text(encoding="utf-8"))
-    return read
-
-
-def die(host: str, unit: str) -> None:
-    """Killed, and failed for good."""
-    write(host, f"/run/systemd/system/{unit}.service.d/dies.conf", NO_RESTART)
-    systemctl(host, "daemon-reload")
-    cluster.run(host, "kill", "-KILL", show(host, unit, "MainPID")["MainPID"])
-    cluster.wait_for(lambda: show(host, unit, "ActiveState")["ActiveState"] == "failed", 30, f"{unit} has failed")
-
-
-def heal(host: str, unit: str) -> None:
-    cluster.run(host, "rm", "-f", f"/run/systemd/system/{unit}.service.d/dies.conf")
-    systemctl(host, "daemon-reload")
+    return status_screen()[0]
 
 
 def set_node(name: str, *words: str) -> None:
     cluster.out(CONTROLLER, "scontrol", "update", f"nodename={name}", *words)
+
+
+def wait_until_saved() -> None:
+    """slurmctld writes its state every few seconds; killed before that, it knows neither job nor drain."""
+    now = cluster.out(CONTROLLER, "date", "+%s")
+    state = cluster.config("StateSaveLocation")
+    told = ("sh", "-c", f"stat -c %Y {state}/node_state {state}/job_state")
+    cluster.wait_for(lambda: all(time > now for time in cluster.out(CONTROLLER, *told).split()), 30, "the state is saved")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,14 +53,18 @@ def test_what_died_comes_back_and_what_somebody_drained_does_not() -> None:
     job = cluster.submit(600, f"--nodelist={THIRD}")
     cluster.wait_for(lambda: cluster.job_state(job) == "RUNNING", 30, "the job runs")
     set_node(THIRD, "state=drain", "reason=dimm swap")
+    wait_until_saved()
     die(SECOND, "slurmd")
     systemctl(FIRST, "stop", "munge")
     die(CONTROLLER, "slurmctld")
-    seen = status()
+    seen, screen = status_screen()
     assert seen["controllers"][CONTROLLER]["answers"] is False
     assert seen["services"]["slurmd"]["failed/failed"] == [SECOND]
-    output = cluster.refuse("recover", "--check")
-    assert "slurmctld does not answer" in output
+    assert "unknown, no slurmctld answers" in screen and "节点就绪" not in screen
+    counts = cluster.recap(output := cluster.succeed("recover", "--check"))
+    assert counts[CONTROLLER]["changed"] == 1
+    assert said_of_starts(output) == ["slurmctld.service: 将启动 / would be started (failed/failed (signal))"]
+    assert "what nodes need shows once slurmctld answers" in output
     assert show(CONTROLLER, "slurmctld", "ActiveState")["ActiveState"] == "failed"
 
     output = cluster.succeed("recover")
@@ -97,6 +91,25 @@ def test_check_mode_tells_what_would_be_done_and_does_nothing() -> None:
     cluster.succeed("recover")
     assert cluster.in_service(SECOND)
     heal(SECOND, "slurmd")
+
+
+def test_what_was_down_for_its_silence_is_resumed_where_return_to_service_leaves_it_so() -> None:
+    conf = cluster.out(CONTROLLER, "sh", "-c", "scontrol show config | sed -n 's/^SLURM_CONF *= //p'")
+    cluster.run(CONTROLLER, "cp", "-p", conf, "/root/slurm.conf.kept")
+    cluster.run(CONTROLLER, "sed", "-i", "s/^ReturnToService=.*/ReturnToService=0/", conf)
+    try:
+        systemctl(CONTROLLER, "restart", "slurmctld")
+        cluster.wait_for(all_in_service, 60, "in service under ReturnToService=0")
+        set_node(FIRST, "state=down", "reason=Not responding")
+        set_node(SECOND, "state=down", "reason=bob: not responding")
+        output = cluster.succeed("recover")
+        assert f"{FIRST}: resume: ok" in output and f"{SECOND}: " not in output
+        assert cluster.in_service(FIRST) and cluster.node(SECOND)["state"].startswith("DOWN")
+    finally:
+        cluster.run(CONTROLLER, "mv", "/root/slurm.conf.kept", conf)
+        systemctl(CONTROLLER, "restart", "slurmctld")
+    set_node(SECOND, "state=resume")
+    cluster.wait_for(all_in_service, 60, "every node in service")
 
 
 def test_what_needs_a_person_fails_and_says_who_must_act() -> None:

@@ -77,6 +77,33 @@ def test_a_rollout_at_work_keeps_a_drill_away() -> None:
     assert cluster.main_pids() == pids
 
 
+def test_a_node_with_another_unit_than_the_standards_is_not_broken() -> None:
+    pids = cluster.main_pids()
+    drop_in = "/run/systemd/system/slurmd.service.d/zz-other.conf"
+    write(COMPUTES[2], drop_in, "[Service]\nKillMode=control-group\nExecStartPre=\n")
+    cluster.run(COMPUTES[2], "systemctl", "daemon-reload")
+    try:
+        output = cluster.refuse("drill", *FOLDER)
+    finally:
+        cluster.run(COMPUTES[2], "rm", drop_in)
+        cluster.run(COMPUTES[2], "systemctl", "daemon-reload")
+    for words in ("KillMode=control-group", "ExecStartPre=/usr/local/bin/wait-for-slurmctld.sh"):
+        assert f"the standard's: {words}: {COMPUTES[2]}: run deploy.yml first" in output
+    assert cluster.main_pids() == pids
+
+
+def test_a_job_runs_over_the_restart_of_the_controller() -> None:
+    before = cluster.main_pids()
+    job = cluster.run_until_told()
+    output = cluster.succeed("drill", "-e", "drill=controller_restart", "-e", "drill_busy_nodes=allow", *FOLDER)
+    assert times()["controller_restart"]["every node in service"] >= 0
+    assert "jobs survived: 1" in output
+    changed = {name for name, pid in cluster.main_pids().items() if pid != before[name]}
+    assert changed == {f"{CONTROLLER}:slurmctld"}
+    assert cluster.job_state(job) == "RUNNING"
+    cluster.tell_to_end(job)
+
+
 def test_check_mode_breaks_nothing() -> None:
     pids = cluster.main_pids()
     counts = cluster.recap(cluster.succeed("drill", "--check", *FOLDER))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
 import cluster
 import pytest
-from layer2 import all_in_service, patrol, show, systemctl
+from layer2 import all_in_service, patrol, show, systemctl, write
 
 pytestmark = pytest.mark.usefixtures("no_timer")
 
@@ -113,6 +114,20 @@ def prolog_error() -> Iterator[None]:
     update("state=undrain")
 
 
+@contextlib.contextmanager
+def reboot_asked_for() -> Iterator[None]:
+    """While a job keeps it waiting; somebody stops slurmd meanwhile."""
+    job = cluster.submit(600, f"--nodelist={NODE}")
+    cluster.wait_for(lambda: cluster.job_state(job) == "RUNNING", 60, "the job runs")
+    cluster.run(cluster.CONTROLLER, "scontrol", "reboot", "ASAP", NODE)
+    cluster.wait_for(lambda: "REBOOT" in cluster.node(NODE)["state"], 30, f"REBOOT: {cluster.node(NODE)}")
+    with slurmd_is("stop"):
+        yield
+    assert cluster.job_state(job) == "RUNNING"
+    cluster.run(cluster.CONTROLLER, "scontrol", "cancel_reboot", NODE)
+    cluster.run(cluster.CONTROLLER, "scancel", job)
+
+
 WISHES: dict[str, tuple[Wish, str, str]] = {
     "drained": (drained, "leave alone", "drained: dimm swap"),
     "drained, with a fault under it": (drained_over_a_fault, "leave alone", "drained: dimm swap"),
@@ -122,6 +137,7 @@ WISHES: dict[str, tuple[Wish, str, str]] = {
     "disabled": (disabled, "leave alone", "slurmd is disabled"),
     "stopped": (stopped, "leave alone", "slurmd was stopped on purpose"),
     "hold file": (held, "leave alone", "a hold file is there"),
+    "a reboot is asked for": (reboot_asked_for, "leave alone", "a reboot is under way"),
     "Kill task failed": (processes_left, "needs a person", "a person resumes it"),
     "Prolog error": (prolog_error, "needs a person", "mend that, then resume"),
 }
@@ -145,6 +161,80 @@ def test_left_alone_with_the_reason_said(name: str) -> None:
             assert english in said["en"]
         assert seen() == before
     cluster.wait_for(lambda: cluster.in_service(NODE), 60, f"{name}: in service again; {cluster.node(NODE)}")
+
+
+@contextlib.contextmanager
+def conf_says(change: str) -> Iterator[None]:
+    """A slurm.conf that a command of sed changed, loaded by a restart; as it was at the end."""
+    conf = cluster.out(cluster.CONTROLLER, "sh", "-c", "scontrol show config | sed -n 's/^SLURM_CONF *= //p'")
+    cluster.run(cluster.CONTROLLER, "cp", "-p", conf, "/root/slurm.conf.kept")
+    cluster.run(cluster.CONTROLLER, "sed", "-i", change, conf)
+    try:
+        systemctl(cluster.CONTROLLER, "restart", "slurmctld")
+        cluster.wait_for(all_in_service, 60, "in service with another slurm.conf")
+        yield
+    finally:
+        cluster.run(cluster.CONTROLLER, "mv", "/root/slurm.conf.kept", conf)
+        systemctl(cluster.CONTROLLER, "restart", "slurmctld")
+        cluster.wait_for(all_in_service, 60, "in service with its own slurm.conf")
+
+
+def test_nodes_that_are_powered_down_or_not_in_use_yet_are_neither_touched_nor_waited_for() -> None:
+    """No host has their names: a patrol that asked them would say so."""
+    nodes = r"$ a NodeName=cloud-01 CPUs=1 RealMemory=100 State=CLOUD\nNodeName=future-01 CPUs=1 RealMemory=100 State=FUTURE"
+    with conf_says(nodes):
+        assert "POWERED_DOWN" in cluster.node("cloud-01")["state"]
+        for options in (("--fix",), ("--bootstrap", "--boot-limit", "20")):
+            begun = time.monotonic()
+            said = patrol(*options)
+            assert (said["ready"], said["total"]) == (3, 3)
+            cloud = said["nodes"]["cloud-01"]
+            assert (cloud["action"], cloud["en"], cloud["done"]) == ("leave alone", "powered down by Slurm", [])
+            # scontrol shows such a node only to who asks for it
+            assert said["nodes"].get("future-01", {"action": "leave alone"})["action"] == "leave alone"
+            assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("how", ["starting", "answers nobody"])
+def test_a_slurmdbd_that_converts_its_database_is_not_started_again(how: str) -> None:
+    """Before it is done systemd has it starting (notify), or running while it answers nobody (simple)."""
+    drop_in = "/run/systemd/system/slurmdbd.service.d/converts.conf"
+    if how == "starting":
+        write(cluster.CONTROLLER, drop_in, "[Service]\nExecStartPre=/bin/sleep 60\nTimeoutStartSec=120\n")
+        systemctl(cluster.CONTROLLER, "daemon-reload")
+        systemctl(cluster.CONTROLLER, "restart", "--no-block", "slurmdbd")
+        cluster.wait_for(lambda: show(cluster.CONTROLLER, "slurmdbd", "SubState")["SubState"] == "start-pre", 30, "slurmdbd starts")
+    else:
+        cluster.run(cluster.CONTROLLER, "kill", "-STOP", show(cluster.CONTROLLER, "slurmdbd", "MainPID")["MainPID"])
+    looks = ("ActiveState", "SubState", "MainPID", "InvocationID")
+    before = show(cluster.CONTROLLER, "slurmdbd", *looks)
+    try:
+        said = patrol("--bootstrap", "--boot-limit", "20")
+        assert (said["started"], said["ready"], said["total"]) == ([], 3, 3)
+        assert show(cluster.CONTROLLER, "slurmdbd", *looks) == before
+    finally:
+        cluster.run(cluster.CONTROLLER, "rm", "-f", drop_in)
+        systemctl(cluster.CONTROLLER, "daemon-reload")
+        if how == "starting":
+            systemctl(cluster.CONTROLLER, "stop", "slurmdbd")
+            systemctl(cluster.CONTROLLER, "start", "slurmdbd")
+        else:
+            cluster.run(cluster.CONTROLLER, "kill", "-CONT", show(cluster.CONTROLLER, "slurmdbd", "MainPID")["MainPID"])
+    cluster.wait_for(
+        lambda: cluster.run(cluster.CONTROLLER, "sacctmgr", "-n", "show", "cluster", check=False).returncode == 0, 60, "slurmdbd answers"
+    )
+
+
+def test_a_wrong_clock_is_named_in_a_bootstrap() -> None:
+    """Containers share one clock, so what the patrol asks for the time lies."""
+    write(NODE, "/usr/local/bin/date", '#!/bin/sh\n[ "$*" = +%s ] && exec /bin/date -d "4000 seconds ago" +%s\nexec /bin/date "$@"\n')
+    cluster.run(NODE, "chmod", "755", "/usr/local/bin/date")
+    try:
+        said = patrol("--bootstrap", "--boot-limit", "0")["nodes"][NODE]
+    finally:
+        cluster.run(NODE, "rm", "/usr/local/bin/date")
+    assert (said["action"], said["done"]) == ("needs a person", [])
+    assert said["en"].startswith("its clock is off by -40") and "mend its time service" in said["en"]
 
 
 def test_case_66_an_unexpected_reboot_is_resumed_by_the_bootstrap_only(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,3 +58,8 @@ def test_a_cold_start_of_a_cluster_that_did_not_stop_is_no_success(report: Repor
     stayed = {"__drill_outage": {"outcome": outcome, "reason": "not \x1b[2Jstopped"}}
     result, told = report("cold_start", c1={**BEGUN, **COLD}, n1=stayed)
     assert result["failed"] and told["cold_start"]["reason"] == "n1: not stopped"
+
+
+def test_jobs_that_ran_over_the_restart_are_counted(report: Report) -> None:
+    _result, told = report("controller_restart", c1={"__drill_controller_restart": {"outcome": "recovered", "seconds": {}, "jobs": 2}})
+    assert told["controller_restart"]["jobs"] == 2

@@ -50,6 +50,39 @@ def test_who_is_at_work_and_who_is_not_reached_stands_against_a_drill_too() -> N
     assert len(problems) == 3 and "at work: deploy by root" in problems[0] and problems[1].endswith("n7, n8")
 
 
+WAIT = "/usr/local/bin/wait-for-slurmctld.sh"
+WANTED: Vars = {"restart": "always", "wait": "auto", "wait_script": WAIT}
+
+
+def fact(release: tuple[int, int] = (22, 5), **unit: t.Any) -> Vars:
+    slurmd = {"kill_mode": "process", "restart": "always", "need_daemon_reload": False, "exec_start_pre": [{"path": WAIT}], **unit}
+    return {"hpcguard_cluster": {"units": {"slurmd": slurmd}, "slurm": {"release": list(release)}}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted", "told"),
+    [
+        (fact(), {}, []),
+        ({}, {}, []),  # not reached: that is told anyway
+        (fact(kill_mode="control-group"), {}, ["KillMode=control-group: n1"]),
+        (fact(restart="no"), {}, ["Restart=no: n1"]),
+        (fact(restart="no"), {"restart": "no"}, []),
+        (fact(need_daemon_reload=True), {}, ["daemon-reload: n1"]),
+        (fact(exec_start_pre=[]), {}, [f"ExecStartPre={WAIT}: n1"]),
+        (fact(exec_start_pre=[{"path": "/bin/true"}]), {}, [f"ExecStartPre={WAIT}: n1"]),
+        # slurmd waits by itself, or is told to, or nobody wants it to
+        (fact((24, 5), exec_start_pre=[]), {}, []),
+        (fact((24, 5), exec_start_pre=[]), {"wait": True}, [f"ExecStartPre={WAIT}: n1"]),
+        (fact(exec_start_pre=[]), {"wait": "false"}, []),
+        (fact(kill_mode="mixed", restart="no"), {}, ["KillMode=mixed", "Restart=no"]),
+    ],
+)
+def test_a_node_whose_unit_is_not_the_standards_stands_against_a_drill(seen: Vars, wanted: Vars, told: list[str]) -> None:
+    problems = drill.drill_unit_problems(["n1"], {"n1": seen}, {**WANTED, **wanted})
+    assert len(problems) == len(told)
+    assert all(words in problem and "deploy.yml" in problem for words, problem in zip(told, problems, strict=True))
+
+
 @pytest.mark.parametrize(
     ("registered", "well"),
     [

@@ -175,7 +175,7 @@ def assert_harmless(action: str, box: dict[str, frozenset[str]]) -> None:
     """The invariants, for every combination in the box."""
     if action in policy.PASSIVE:
         return
-    assert box["state"] <= {"open", "our drain", "rebooted", "no gres"}
+    assert box["state"] <= {"open", "our drain", "rebooted", "missed", "no gres"}
     assert box["host"] == {"seen"}
     assert box["clock"] == {"right"}
     assert not box["munge"] & {"absent", "disabled", "busy", "other key", "refused"}
@@ -193,7 +193,8 @@ def assert_harmless(action: str, box: dict[str, frozenset[str]]) -> None:
     if action == policy.CLEAR_SLURMD:
         assert box["slurmd"] == {"start limit"}
     if action == policy.RESUME:
-        assert [set(box[sign]) for sign in ("state", "outage", "heard")] == [{"rebooted"}, {"fits"}, {"down"}]
+        assert box["state"] in ({"rebooted"}, {"missed"})
+        assert [set(box[sign]) for sign in ("outage", "heard")] == [{"fits"}, {"down"}]
     if action == policy.UNDRAIN:
         assert [set(box[sign]) for sign in ("state", "health", "heard")] == [{"our drain"}, {"good"}, {"yes"}]
     if action == policy.RECONFIGURE:
@@ -260,7 +261,7 @@ def test_every_host_beside_every_kind_of_node() -> None:
         one = node(base, flag, star, reason=reason)
         if not policy.meant(one):
             kinds[node_signs.state_of(one), node_signs.heard(one)] = one
-    assert len(kinds) == 3 * 4 + 2
+    assert len(kinds) == 3 * 4 + 2 * 2
     for munge, slurmd, seen in itertools.product(MUNGES, SLURMDS, HOSTS):
         look = host(**{"munge": MUNGES[munge], "slurmd": SLURMDS[slurmd], "credential": munge == "well", **HOSTS[seen]})
         for one, past in itertools.product(kinds.values(), PASTS):
@@ -333,6 +334,22 @@ def test_case_66_after_a_power_cut_what_rebooted_in_it_is_resumed_by_the_bootstr
     assert act(LOST, since=since) == policy.RECONFIGURE
     # one that is not well is mended first
     assert act(n1, host(slurmd=FAILED), since=since) == policy.START_SLURMD
+
+
+def test_what_was_down_for_its_silence_is_resumed_where_return_to_service_leaves_it_so() -> None:
+    """First it may register by a reconfigure; and only after an outage, or by order of a person (since is 0)."""
+    since = node_signs._epoch("2026-12-01T02:00:00")
+    n1 = node("DOWN", reason="Not responding", boot_time="2026-12-01T02:10:00")
+    asked = PASTS[1]
+    assert act(n1, since=since) == policy.RECONFIGURE
+    assert act(n1, past=asked, since=since) == policy.RESUME
+    assert act(n1, past=asked, since=0) == policy.RESUME
+    assert act(n1, past=asked) == policy.PERSON
+    assert act({**n1, "boot_time": "2026-11-24T00:00:00"}, past=asked, since=since) == policy.PERSON
+    assert act(LOST, past=asked, since=0) == policy.RESTART_SLURMD
+    for wish in ({"flags": ["DRAIN"]}, {"flags": ["MAINT"]}, {"reason": "bob: not responding"}):
+        assert act({**n1, **wish}, past=asked, since=0) == policy.LEAVE
+    assert act({**n1, "reason": ""}, past=asked, since=0) == policy.PERSON, "why it is DOWN nobody said"
     assert act({**n1, "flags": ["NOT_RESPONDING"]}, since=since) == policy.RECONFIGURE
 
 

@@ -121,3 +121,80 @@ def test_an_outage_stops_no_slurmd_whose_jobs_would_end_with_it(run_module: Run,
         assert node.calls[-1] == ["systemctl", "stop", "slurmd.service", "slurmdbd.service"]
     else:
         assert (result["outcome"], result["changed"], node.calls) == ("refused", False, [])
+
+
+# --- the controller's restart
+
+JOB = "JobId={} JobState={} Restarts={} StartTime=2026-12-01T10:00:00\n"
+RUNNING = JOB.format(7, "RUNNING", 0)
+
+
+class Controller:
+    """slurmctld: whether a restart makes another process, who answers the ping, and what becomes of the jobs."""
+
+    def __init__(self) -> None:
+        self.clock = 1000.0
+        self.pid = "100"
+        self.jobs = RUNNING
+        self.after = {"pid": "200", "ping": "Slurmctld(primary) at c1 is UP\n", "jobs": RUNNING}
+        self.restarted = False
+        self.jobs_fail = False
+
+    def sleep(self, seconds: float) -> None:
+        self.clock += seconds
+
+    def scontrol(self, program: str, words: list[str], timeout: float, conf: str | None = None) -> loaders.Result:
+        self.clock += 1
+        if "job" in words:
+            return loaders.Result(int(self.jobs_fail), self.after["jobs"] if self.restarted else self.jobs)
+        return loaders.Result(0, self.after["ping"] if words == ["ping"] else NODE.format(state="IDLE", reason="none"))
+
+    def systemctl(self, args: list[str], timeout: int = 30) -> loaders.Result:
+        assert args == ["restart", "slurmctld.service"]
+        self.restarted, self.pid = True, self.after["pid"]
+        return loaders.Result(0)
+
+    def show(self, unit: str, properties: t.Any = None) -> dict[str, str]:
+        return {"MainPID": self.pid, "ActiveState": "active"}
+
+
+@pytest.fixture
+def controller(monkeypatch: pytest.MonkeyPatch) -> Controller:
+    made = Controller()
+    monkeypatch.setattr(loaders, "now", lambda: made.clock)
+    monkeypatch.setattr(loaders, "scontrol", made.scontrol)
+    monkeypatch.setattr(loaders, "systemctl", made.systemctl)
+    monkeypatch.setattr(loaders, "systemctl_show", made.show)
+    monkeypatch.setattr(module.time, "sleep", made.sleep)
+    monkeypatch.setattr(module.platform, "node", lambda: "c1.example.org")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ({}, ""),
+        ({"jobs": JOB.format(7, "COMPLETED", 0)}, ""),
+        ({"jobs": JOB.format(7, "RUNNING", 0).replace("T10:", "T11:")}, "jobs did not survive: 7"),
+        ({"jobs": JOB.format(7, "RUNNING", 1)}, "jobs did not survive: 7"),
+        ({"jobs": JOB.format(7, "PENDING", 1)}, "jobs did not survive: 7"),
+        ({"jobs": JOB.format(7, "NODE_FAIL", 0)}, "jobs did not survive: 7"),
+        ({"jobs": "No jobs in the system\n"}, "jobs did not survive: 7"),
+        # every node is in service, but as the old process says, or another controller
+        ({"pid": "100"}, "not within 60 s: slurmctld answers"),
+        ({"ping": "Slurmctld(primary) at c1 is DOWN\nSlurmctld(backup) at c2 is UP\n"}, "not within 60 s: slurmctld answers"),
+    ],
+)
+def test_a_restarted_controller_is_another_process_that_answers_and_has_its_jobs(
+    run_module: Run, controller: Controller, after: dict[str, str], told: str
+) -> None:
+    controller.after.update(after)
+    result = run_module("drill", exercise="restart", nodes=["n1"], timeout=60)
+    assert (result["outcome"], result["reason"]) == ("failed" if told else "recovered", told)
+    assert result["jobs"] == (0 if told else 1)
+
+
+def test_a_controller_that_does_not_tell_its_jobs_is_not_restarted(run_module: Run, controller: Controller) -> None:
+    controller.jobs_fail = True
+    result = run_module("drill", exercise="restart", nodes=["n1"])
+    assert (result["outcome"], result["changed"], controller.restarted) == ("refused", False, False)

@@ -98,7 +98,16 @@ def test_hosts_and_controllers_that_do_not_answer_are_named() -> None:
     status, _text, bad = text_of({"c1": controller(ping=False), "n1": {"cluster": None}, "n2": host()})
     assert "n1" in bad.splitlines()[0] and "c1: 不应答 does not answer: slurm_load_ctl_conf error" in bad
     assert status["not_reached"] == ["n1"] and status["settings"] == {}
-    assert "0/0" in text_of({"c1": {"cluster": None}})[2], "no node is no good news"
+
+
+@pytest.mark.parametrize("seen", [{"c1": controller(ping=False), "n1": host()}, {"c1": {"cluster": None}, "n1": host()}])
+def test_nodes_that_nobody_was_asked_about_are_unknown_not_well(seen: Vars) -> None:
+    _status, text, bad = text_of(seen)
+    assert "no slurmctld answers" in bad and "节点就绪" not in text
+
+
+def test_a_controller_that_knows_no_node_is_not_well() -> None:
+    assert "0/0 节点就绪" in text_of({"c1": controller()})[2]
 
 
 def test_services_that_do_not_run_and_a_patrol_that_never_comes_are_bad() -> None:

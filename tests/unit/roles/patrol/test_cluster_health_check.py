@@ -49,8 +49,10 @@ SYSTEMCTL = """#!/bin/sh
 echo "systemctl $*" >> {log}
 for word; do unit=$word; done
 case "$*" in
-  *" show "*) cat {home}/$unit 2>/dev/null || printf 'LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\n' ;;
-  *" start "*) rm -f {home}/$unit; [ $unit = slurmctld.service ] && rm -f {home}/down; exit 0 ;;
+  *" show "*) cat {home}/$unit 2>/dev/null || printf 'LoadState=loaded\\nActiveState=active\\nUnitFileState=enabled\\nMainPID=7\\n' ;;
+  *" start "*)
+    rm -f {home}/$unit; [ -e {home}/again ] && cp {home}/again {home}/$unit
+    [ $unit = slurmctld.service ] && rm -f {home}/down; exit 0 ;;
 esac
 """
 SSH = """#!/bin/sh
@@ -100,6 +102,16 @@ LOST = "DOWN+NOT_RESPONDING Reason=Not responding [slurm@2026-12-01T00:00:00]"
 CHANGED_KEY = "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.\n"
 
 
+BY_PERSON = """
+import json
+from slurmguard import patrol
+lines = []
+try:
+    report = patrol.{work}(patrol.Options(lines.append, **{given!r}))
+except patrol.Failure as failure:
+    report = {{"fault": failure.args[0], "started": failure.started}}
+print(json.dumps(dict(report, lines=lines)))
+"""
 RECORD = (ROOT / "tests/fixtures/adopt/node-22.05.txt").read_text(encoding="utf-8").splitlines()[0].rstrip()
 
 
@@ -158,12 +170,12 @@ class Cluster:
             check=False,
         )
 
-    def by_person(self, **options: t.Any) -> dict[str, t.Any]:
-        """What the module recover runs; its report."""
+    def by_person(self, work: str = "work", **options: t.Any) -> dict[str, t.Any]:
+        """What the module recover runs; its report, and what it said."""
         given = {"fix": True, "by_person": True, "bootstrap": True, "boot_limit": 2, "wait": 1, "back_off": 0, **options}
         places = {"run_dir": "run", "ledger": "state/ledger.jsonl", "rollout_lock": "rollout.lock"}
         given.update({name: str(self.home / place) for name, place in places.items()})
-        code = f"import json; from slurmguard import patrol; print(json.dumps(patrol.work(patrol.Options(len, **{given!r}))))"
+        code = BY_PERSON.format(work=work, given=given)
         env = {**self.env, "PYTHONPATH": str(self.home / "prefix/lib/hpcguard")}
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=True)
         report: dict[str, t.Any] = json.loads(done.stdout)
@@ -554,10 +566,11 @@ def test_each_trouble_of_a_host_meets_its_own_remedy(simulated: Cluster, look: s
     assert simulated.touched() == [done]
 
 
-def test_a_wrong_clock_is_named(simulated: Cluster) -> None:
+@pytest.mark.parametrize("options", [("--fix",), ("--bootstrap", "--boot-limit", "0")])
+def test_a_wrong_clock_is_named(simulated: Cluster, options: tuple[str, ...]) -> None:
     simulated.nodes("IDLE")
     simulated.put("look", WELL.replace("uptime=", f"now={int(time.time()) - 4000}\nuptime="))
-    english = simulated.report("--fix")["nodes"]["n1"]["en"]
+    english = simulated.report(*options)["nodes"]["n1"]["en"]
     assert "its clock is off by -40" in english
     assert simulated.touched() == []
 
@@ -739,6 +752,35 @@ def test_a_person_resumes_what_rebooted_whenever_that_was_and_nothing_else(simul
     assert set(simulated.asked("scontrol update")) == {"scontrol update nodename=n1 state=resume"}
 
 
+def test_a_person_resumes_what_stays_down_for_its_silence_though_it_registered(simulated: Cluster) -> None:
+    """As with ReturnToService=0, under which a reconfigure changes nothing; without a person it waits for one."""
+    silent = "DOWN Reason=Not responding [slurm@2026-12-01T00:00:00]"
+    simulated.nodes(silent, "IDLE", "DOWN Reason=bob: not responding [root@2026-12-01T00:00:00]")
+    for _round in range(2):
+        assert simulated.report("--fix")["nodes"]["n1"]["done"] == [{"action": "reconfigure", "result": "ok"}][_round:]
+    assert simulated.asked("scontrol update") == []
+    report = simulated.by_person(boot_limit=15)
+    assert [one["action"] for one in report["nodes"]["n1"]["done"]][:2] == ["reconfigure", "resume"]
+    assert set(simulated.asked("scontrol update")) == {"scontrol update nodename=n1 state=resume"}
+
+
+def test_a_boot_forgets_what_was_tried_but_not_what_is_written_down(simulated: Cluster) -> None:
+    """After a power cut nothing is held back by what was tried before it; that it was in vain stays in the ledger."""
+    simulated.nodes(LOST, "IDLE")
+    simulated.put("h1.look", FAILED)
+    for _try in range(4):
+        simulated.put("h1.look", FAILED)
+        simulated.report("--fix", "--back-off", "0")
+    assert simulated.touched() == ["h1 start"] * 3
+    told = [(one["node"], one["event"]) for one in simulated.ledger()]
+    assert told == [("n1", "gave_up")]
+    shutil.rmtree(simulated.home / "run")
+    simulated.put("h1.look", FAILED)
+    simulated.run("--bootstrap", "--boot-limit", "0")
+    assert simulated.touched() == ["h1 start"] * 4
+    assert [(one["node"], one["event"]) for one in simulated.ledger()] == told
+
+
 def test_a_person_too_stays_away_from_a_rollout(simulated: Cluster) -> None:
     simulated.nodes(LOST)
     simulated.put("h1.look", FAILED)
@@ -747,3 +789,84 @@ def test_a_person_too_stays_away_from_a_rollout(simulated: Cluster) -> None:
     report = simulated.by_person()
     assert report["acting"] is False
     assert simulated.touched() == []
+
+
+def test_what_a_person_would_start_is_told_by_a_dry_run_also_while_slurmctld_is_dead(simulated: Cluster) -> None:
+    simulated.nodes("IDLE")
+    simulated.put("down")
+    simulated.put("slurmdbd.service", dead(active="failed"))
+    simulated.put("slurmctld.service", dead())
+    simulated.put("munge.service", dead().replace("loaded", "masked"))
+    told = simulated.by_person(dry_run=True, boot_limit=0)
+    assert told["started"] == ["slurmctld.service", "slurmdbd.service"]
+    assert [line for line in told["lines"] if "would be started" in line] == [
+        "slurmdbd.service: 将启动 / would be started (failed)",
+        "slurmctld.service: 将启动 / would be started (inactive)",
+    ]
+    assert "Unable to contact" in told["fault"]
+    assert starts(simulated) == []
+    assert simulated.by_person()["started"] == told["started"]
+    assert starts(simulated) == ["slurmdbd.service", "slurmctld.service"]
+
+
+def test_a_dry_run_tells_both_the_daemons_and_the_nodes_where_slurmctld_answers(simulated: Cluster) -> None:
+    simulated.nodes("IDLE", "IDLE")
+    simulated.put("slurmdbd.service", dead())
+    simulated.put("h2.look", FAILED)
+    told = simulated.by_person(dry_run=True, boot_limit=0)
+    assert (told["started"], told["planning"]) == (["slurmdbd.service"], True)
+    assert told["nodes"]["n2"]["action"] == node_policy.START_SLURMD
+    assert (starts(simulated), simulated.touched()) == ([], [])
+
+
+@pytest.mark.parametrize("trouble", ["rollout", "stands by"])
+def test_a_dry_run_does_not_promise_what_the_run_would_leave_alone(simulated: Cluster, trouble: str) -> None:
+    simulated.nodes("IDLE", "IDLE")
+    simulated.put("h2.look", FAILED)
+    if trouble == "rollout":
+        owner = {"process": "1 1", "place": "elsewhere", "who": "root", "doing": "deploy"}
+        simulated.put("rollout.lock", rollout_lock.dumps(owner, time.time(), time.time() + 60))
+        simulated.put("slurmdbd.service", dead())
+    else:
+        simulated.put("ping", pinged("UP", "UP"))
+    told = simulated.by_person(dry_run=True, boot_limit=0)
+    assert (told["planning"], told["started"]) == (False, [])
+    assert any("only looks" in line for line in told["lines"])
+
+
+# --- a host that has slurmdbd and no slurmctld
+
+
+def test_munge_and_slurmdbd_of_a_host_of_their_own_are_started(simulated: Cluster) -> None:
+    simulated.put("munge.service", dead(active="failed", result="start-limit-hit"))
+    for name in ("slurmdbd", "slurmctld"):
+        simulated.put(f"{name}.service", dead())
+    both = ["munge.service", "slurmdbd.service"]
+    told = simulated.by_person("accounting", dry_run=True)
+    assert (told["started"], told["remaining"], starts(simulated)) == (both, [], [])
+    told = simulated.by_person("accounting", boot_limit=20)
+    assert (told["started"], told["remaining"], starts(simulated)) == (both, [], both)
+    assert told["lines"][-2:] == ["munge.service: active", "slurmdbd.service: active"]
+    assert simulated.asked("scontrol") == []
+
+
+def test_a_slurmdbd_that_does_not_stay_is_told_to_remain(simulated: Cluster) -> None:
+    simulated.put("slurmdbd.service", dead())
+    simulated.put("again", dead(active="failed", result="exit-code"))
+    told = simulated.by_person("accounting")
+    assert (told["started"], told["remaining"]) == (["slurmdbd.service"], ["slurmdbd.service: failed (exit-code)"])
+
+
+@pytest.mark.parametrize(
+    ("show", "line"),
+    [
+        (dead(enabled="disabled"), "inactive, disabled: 不动 / left alone"),
+        (dead().replace("loaded", "masked"), "masked"),
+        (dead(active="activating"), "activating"),
+    ],
+)
+def test_what_is_not_meant_to_run_or_is_busy_is_left_alone_there_too(simulated: Cluster, show: str, line: str) -> None:
+    simulated.put("slurmdbd.service", show)
+    told = simulated.by_person("accounting")
+    assert (told["started"], told["remaining"], starts(simulated)) == ([], [], [])
+    assert told["lines"][-1] == f"slurmdbd.service: {line}"
