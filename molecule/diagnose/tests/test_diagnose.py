@@ -17,10 +17,8 @@ from pathlib import Path
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
+from jobs import HOME, USER, Ids, is_over, keep, keep_waiting, node_of, reason, rows, submit, why
 
-# every host of the lab has her
-USER, HOME = "alice", "/home/alice"
-OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL")
 LIBRARY = "cp /bin/ls /tmp/ls; LC_ALL=C sed -i s/libselinux.so.1/libselimux.so.1/ /tmp/ls; /tmp/ls"
 EAT = "python3 -c 'b = bytearray(400 << 20)'"
 
@@ -43,45 +41,18 @@ ENDED = {
     "full disk": ([], "dd if=/dev/zero of=/dev/full count=1", "storage"),
     "well": ([], "true", "completed"),
     "step": ([], "srun false; exit 0", "step_failed"),
+    "exit 137": ([], "exit 137", "killed"),
+    "exit 139": ([], "exit 139", "segfault"),
+    "bus error": ([], "kill -BUS $$", "bus_error"),
+    "user signal": ([], "kill -USR1 $$", "signal"),
+    "terminated": ([], "kill -TERM $$", "terminated"),
+    "memory of python": ([], "python3 -c 'raise MemoryError'", "program_memory"),
 }  # fmt: skip
 # Ended by somebody while they run.
 CANCELLED = {
     "by its user": (["runuser", "-u", USER, "--", "scancel"], "cancelled_by_owner"),
     "by root": (["scancel"], "cancelled_by_root"),
 }
-Ids = dict[str, str]
-
-# Where the evidence of each job is written to, for the tests that need no lab.
-RECORD = os.environ.get("RECORD_DIAGNOSES", "")
-GATHER = """
-import json, sys
-sys.path.insert(0, "/usr/local/lib/hpcguard")
-from slurmguard import job_evidence
-known = job_evidence.Look().job(sys.argv[1])
-print(json.dumps({name: known[name] for name in ("rows", "records", "lines", "sources", "nodes")}))
-"""
-
-
-def submit(options: list[str], script: str, user: str = USER) -> str:
-    argv = ["sbatch", "--parsable", f"--chdir={HOME}", *options, "--wrap", script]
-    return cluster.out(CONTROLLER, "runuser", "-u", user, "--", *argv).split(";")[0]
-
-
-def rows(job: str) -> list[list[str]]:
-    return cluster.accounting(job, "jobid,state,exitcode,nodelist")
-
-
-def is_over(job: str) -> bool:
-    states = [row[1].split()[0] for row in rows(job) if "." not in row[0]]
-    return bool(states) and all(state in OVER for state in states)
-
-
-def why(job: str, host: str, user: str = USER) -> dict[str, t.Any]:
-    """The first finding of slurm-why, run as an ordinary user."""
-    done = cluster.run(host, "runuser", "-u", user, "--", "/usr/local/bin/slurm-why", "--json", job, check=False)
-    assert done.stdout.startswith("{"), done.stderr
-    found: dict[str, t.Any] = json.loads(done.stdout)["findings"][0]
-    return found
 
 
 def diagnose(*args: str) -> dict[str, t.Any]:
@@ -110,21 +81,6 @@ def jobs(users: None) -> Ids:
     return submitted
 
 
-def record(name: str, job: str, cause: str) -> None:
-    """Keep what is known about a job, as it was on its node."""
-    told = cluster.out(node_of(job), cluster.python(node_of(job)), "-", job, feed=GATHER)
-    folder = Path(RECORD) / cluster.config("SLURM_VERSION")
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = {"asked": job, "cause": cause, "known": json.loads(told)}
-    (folder / f"{name.replace(' ', '_')}.json").write_text(
-        json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-
-
-def node_of(job: str) -> str:
-    return next(row[3] for row in rows(job) if "." not in row[0])
-
-
 def test_a_second_run_changes_nothing(users: None) -> None:
     text = cluster.succeed("job_support", "-e", "job_support_slurm_why=true")
     assert all(counts["changed"] == 0 for counts in cluster.recap(text).values())
@@ -133,8 +89,7 @@ def test_a_second_run_changes_nothing(users: None) -> None:
 @pytest.mark.parametrize("name", ENDED)
 def test_why_it_ended(jobs: Ids, name: str) -> None:
     job = jobs[name]
-    if RECORD:
-        record(name, job, ENDED[name][2])
+    keep(name, job, ENDED[name][2])
     found = why(job, node_of(job))
     assert found["id"] == "job_" + ENDED[name][2], json.dumps(found, indent=1, ensure_ascii=False)
     assert found["confidence"] != "open" or name == "sigkill", found
@@ -142,8 +97,7 @@ def test_why_it_ended(jobs: Ids, name: str) -> None:
 
 @pytest.mark.parametrize("name", CANCELLED)
 def test_who_cancelled_it(jobs: Ids, name: str) -> None:
-    if RECORD:
-        record(name, jobs[name], CANCELLED[name][1])
+    keep(name, jobs[name], CANCELLED[name][1])
     assert why(jobs[name], node_of(jobs[name]))["id"] == "job_" + CANCELLED[name][1]
 
 
@@ -217,10 +171,6 @@ def waiting(jobs: Ids) -> t.Iterator[Ids]:
         cluster.run(CONTROLLER, "scontrol", "update", "PartitionName=eda", "MaxCPUsPerNode=UNLIMITED")
 
 
-def reason(job: str) -> str:
-    return cluster.out(CONTROLLER, "squeue", "-h", "-o", "%r", "-j", job)
-
-
 @pytest.mark.parametrize(
     ("name", "who", "words"),
     [
@@ -232,6 +182,7 @@ def reason(job: str) -> str:
     ],
 )
 def test_why_it_waits(waiting: Ids, name: str, who: str, words: str) -> None:
+    keep_waiting(name, waiting[name], who, words)
     found = why(waiting[name], CONTROLLER)
     assert found["id"] == "job_waiting" and found["who"] == who and words in found["title"]["en"], found
 
@@ -266,6 +217,7 @@ def test_a_node_and_a_user(jobs: Ids) -> None:
 def test_an_array_is_told_in_one_piece(users: None) -> None:
     job = submit(["--array=1-6"], "exit $((SLURM_ARRAY_TASK_ID % 2))")
     cluster.wait_for(lambda: is_over(job) and len([row for row in rows(job) if "." not in row[0]]) == 6, 180, f"{rows(job)}")
+    keep("array", job, "exit_code", CONTROLLER)
     found = why(job, CONTROLLER)
     assert found["id"] == "job_exit_code" and found["number"] == 3 and f"{job}_1" in found["title"]["en"]
     one = why(f"{job}_3", CONTROLLER)
@@ -277,6 +229,7 @@ def test_a_het_job_names_the_component(users: None) -> None:
     argv = ["sbatch", "--parsable", f"--chdir={HOME}", "--ntasks=1", ":", "--ntasks=1", "--wrap", "exit 3"]
     job = cluster.out(CONTROLLER, "runuser", "-u", USER, "--", *argv)
     cluster.wait_for(lambda: is_over(job), 240, f"the het job is over: {rows(job)}")
+    keep("het", job, "exit_code", CONTROLLER)
     found = why(job, CONTROLLER)
     assert found["host"] == f"{job}+0" and found["id"] == "job_exit_code" and "3" in found["title"]["en"]
 
@@ -315,6 +268,7 @@ def test_a_node_that_dies_under_a_job(users: None, quick_timeout: None) -> None:
     podman("kill --signal KILL", victim)
     try:
         cluster.wait_for(lambda: any(row[1] == "NODE_FAIL" for row in rows(lost)), 240, f"Slurm gives the job up: {rows(lost)}")
+        keep("node lost", lost, "node_fail", CONTROLLER)
         found = why(lost, CONTROLLER)
         assert found["id"] == "job_node_fail" and victim in found["remedy"]["en"] and "submits again" in found["remedy"]["en"]
         cluster.wait_for(lambda: cluster.job_state(again) == "PENDING", 120, "the other one is put back into the queue")
