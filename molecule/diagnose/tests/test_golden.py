@@ -25,11 +25,10 @@ PartitionName=patient Nodes={COMPUTES[0]} PriorityTier=1 PreemptMode=REQUEUE
 PartitionName=urgent Nodes={COMPUTES[0]} PriorityTier=10 PreemptMode=OFF
 PartitionName=brief Nodes={COMPUTES[1]} MaxTime=1
 PartitionName=closed Nodes={COMPUTES[1]} State=DOWN
-PartitionName=idle Nodes={COMPUTES[1]} State=INACTIVE
-PartitionName=unprepared Nodes={COMPUTES[2]}
+PartitionName=idle Nodes={COMPUTES[1]}
 """
-# One that fails for a partition only.
-PROLOG_TEXT = '#!/bin/sh\n[ "$SLURM_JOB_PARTITION" != unprepared ]\n'
+UNPREPARED = "/run/unprepared"
+PROLOG_TEXT = f"#!/bin/sh\n[ ! -e {UNPREPARED} ]\n"
 ACCOUNTS = (
     ("add", "account", "users"),
     ("add", "account", "capped", "GrpTRES=cpu=1"),
@@ -44,6 +43,8 @@ def restart_with(text: str) -> None:
     cluster.run(CONTROLLER, "tee", CONF, feed=text)
     cluster.run(CONTROLLER, "systemctl", "restart", "slurmctld")
     cluster.wait_for(lambda: cluster.run(CONTROLLER, "scontrol", "ping", check=False).returncode == 0, 60, "slurmctld answers")
+    # the nodes hold what slurmctld last handed out
+    cluster.run(CONTROLLER, "scontrol", "reconfigure")
     for name in COMPUTES:
         cluster.wait_for(lambda name=name: cluster.in_service(name), 120, f"{name} in service")
 
@@ -55,7 +56,8 @@ def site() -> t.Iterator[None]:
         cluster.run(name, "tee", PROLOG, feed=PROLOG_TEXT)
         cluster.run(name, "chmod", "755", PROLOG)
     for words in ACCOUNTS:
-        cluster.run(CONTROLLER, "sacctmgr", "-i", *words)
+        # gives 1 where it is there already
+        cluster.run(CONTROLLER, "sacctmgr", "-i", *words, check=False)
     before = cluster.run(CONTROLLER, "cat", CONF).stdout
     try:
         restart_with(before + SETTINGS)
@@ -106,7 +108,8 @@ def test_a_job_that_was_put_back_by_hand(site: None) -> None:
 def test_a_prolog_that_fails(site: None) -> None:
     """Slurm drains the node and holds the job: both are an admin's."""
     node = COMPUTES[2]
-    job = submit(["--partition=unprepared", "--time=5"], "true")
+    cluster.run(node, "touch", UNPREPARED)
+    job = submit([f"--nodelist={node}", "--time=5"], "true")
     try:
         cluster.wait_for(lambda: "launch failed" in reason(job), 120, f"the job is held: {reason(job)}")
         keep_waiting("prolog", job, "admin", "launch")
@@ -114,6 +117,7 @@ def test_a_prolog_that_fails(site: None) -> None:
         assert found["id"] == "job_waiting" and found["who"] == "admin" and "launch" in found["title"]["en"], found
     finally:
         cluster.run(CONTROLLER, "scancel", job)
+        cluster.run(node, "rm", UNPREPARED)
         cluster.wait_for(lambda: "drain" in cluster.node(node)["state"].lower(), 60, "Slurm has drained the node")
         cluster.run(CONTROLLER, "scontrol", "update", f"NodeName={node}", "State=UNDRAIN")
         cluster.wait_for(lambda: cluster.in_service(node), 60, "the node is back")
@@ -125,11 +129,11 @@ def test_a_prolog_that_fails(site: None) -> None:
 WAITS = {
     "jobs of a qos": (["--qos=one"], "QOSMaxJobsPerUserLimit", "nobody", "QOS"),
     "time of a qos": (["--qos=short", "--time=10"], "QOSMaxWallDurationPerJobLimit", "user", "QOS"),
-    "cpus of an account": (["--account=capped", "--ntasks=2"], "AssocGrpCpuLimit", "nobody", ""),
+    "cpus of an account": (["--account=capped", "--ntasks=2"], "AssocGrpCpuLimit", "user", ""),
     "licence": (["--licenses=matlab:1"], "Licenses", "nobody", "licence"),
     "time of a partition": (["--partition=brief", "--time=10"], "PartitionTimeLimit", "user", "time"),
     "partition down": (["--partition=closed", "--time=1"], "PartitionDown", "admin", "partition"),
-    "partition inactive": (["--partition=idle", "--time=1"], "PartitionInactive", "admin", "partition"),
+    "partition inactive": (["--partition=idle", "--time=1", "--hold"], "PartitionInactive", "admin", "partition"),
     "reservation": ([f"--nodelist={COMPUTES[2]}", "--time=2:00:00"], "ReqNodeNotAvail", "nobody", ""),
     "tasks of an array": (["--array=1-2%1"], "JobArrayTaskLimit", "nobody", ""),
     "another job": (["--dependency=afterok:{holder}"], "Dependency", "nobody", ""),
@@ -141,6 +145,7 @@ HOLDERS = {"holder": [], "jobs of a qos": ["--qos=one"], "licence": ["--licenses
 @pytest.fixture(scope="module")
 def waits(site: None) -> t.Iterator[Ids]:
     reservation = ("ReservationName=upkeep", "StartTime=now+30minutes", "Duration=60", f"Nodes={COMPUTES[2]}", "Users=root", "Flags=MAINT")
+    cluster.run(CONTROLLER, "scontrol", "delete", "ReservationName=upkeep", check=False)
     cluster.run(CONTROLLER, "scontrol", "create", "reservation", *reservation)
     first = {name: submit([*options, "--time=20"], "sleep 900") for name, options in HOLDERS.items()}
     for job in first.values():
@@ -149,6 +154,11 @@ def waits(site: None) -> t.Iterator[Ids]:
     for name, (options, _reason, _who, _words) in WAITS.items():
         limit = [] if any("--time" in one for one in options) else ["--time=20"]
         made[name] = submit([one.format(**first) for one in options] + limit, "sleep 900")
+    made["tasks of an array"] += "_2"
+    # it takes no job any more that is submitted then
+    cluster.run(CONTROLLER, "scontrol", "update", "PartitionName=idle", "State=INACTIVE")
+    # says that it cannot start now, and releases it
+    cluster.run(CONTROLLER, "runuser", "-u", "alice", "--", "scontrol", "release", made["partition inactive"], check=False)
     yield made
     cluster.run(CONTROLLER, "scancel", *first.values(), *made.values())
     cluster.wait_for(lambda: not cluster.out(CONTROLLER, "squeue", "-h", "-u", "alice"), 60, "no job is left")

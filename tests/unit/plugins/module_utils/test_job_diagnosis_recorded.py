@@ -8,10 +8,12 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_logs
+from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_evidence, job_logs, loaders
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[3] / "fixtures/diagnosis"
 RECORDED = sorted(FIXTURES.glob("*/*.json"))
+# Of the causes, so many are to be found (issue D); every one that is not stands here with the reason.
+NOT_FOUND: dict[str, str] = {}
 
 
 def recorded(path: pathlib.Path) -> dict[str, t.Any]:
@@ -19,18 +21,52 @@ def recorded(path: pathlib.Path) -> dict[str, t.Any]:
     return found
 
 
-def test_there_are_some() -> None:
-    assert len(RECORDED) >= 19
+class Replay(job_evidence.Look):  # type: ignore[misc]
+    """A look at a cluster of which it is known what every call answered."""
+
+    def __init__(self, calls: dict[str, list[t.Any]]) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def call(self, *argv: str) -> loaders.Result:
+        return loaders.Result(*self.calls[" ".join(argv)])
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def known_of(job: dict[str, t.Any]) -> dict[str, t.Any]:
+    if "calls" not in job:
+        return job_diagnosis.seen(**job["known"])
+    site = Replay(job["calls"]).site()
+    return job_diagnosis.seen(**job["known"], node_sizes=site.nodes, partitions=site.partitions, site=site)
+
+
+def name_of(path: pathlib.Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+ENDED = [path for path in RECORDED if recorded(path)["cause"] != "waiting"]
+WAITING = [path for path in RECORDED if path not in ENDED]
+
+
+def test_three_releases_and_enough_of_each() -> None:
+    releases = {path.parent.name for path in RECORDED}
+    assert len(releases) >= 3 and len(RECORDED) >= 60 and len(NOT_FOUND) <= 0.05 * len(RECORDED)
+
+
+@pytest.mark.parametrize("path", ENDED, ids=name_of)
 def test_the_cause_is_found(path: pathlib.Path) -> None:
-    """With everything, and with what slurmctld alone knew."""
     job = recorded(path)
-    assert job_diagnosis.diagnose(job["asked"], job_diagnosis.seen(**job["known"]))[0]["id"] == "job_" + job["cause"]
+    found = job_diagnosis.diagnose(job["asked"], known_of(job))[0]
+    assert found["id"] == "job_" + job["cause"] or name_of(path) in NOT_FOUND
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", WAITING, ids=name_of)
+def test_what_it_waits_for_is_found(path: pathlib.Path) -> None:
+    job = recorded(path)
+    found = job_diagnosis.diagnose(job["asked"], known_of(job))[0]
+    assert found["id"] == "job_waiting" and found["who"] == job["who"] and job["words"] in found["title"]["en"], found["title"]
+
+
+@pytest.mark.parametrize("path", ENDED, ids=name_of)
 def test_less_evidence_never_makes_a_failure_well(path: pathlib.Path) -> None:
     job = recorded(path)
     known = job["known"]
