@@ -63,6 +63,13 @@ def why(job: str, host: str, user: str = USER) -> dict[str, t.Any]:
     return found
 
 
+def diagnose(*args: str) -> dict[str, t.Any]:
+    """What the playbook wrote into its report."""
+    cluster.succeed("diagnose", "-e", f"diagnose_report_dir={cluster.REPORTS}", *args)
+    told: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "diagnose.json").read_text(encoding="utf-8"))
+    return told
+
+
 # --- the golden set ---------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ from . import (
     queue_diagnosis,
     sacct_text,
     scontrol_text,
+    slurm_conf,
     slurm_layout,
 )
 
@@ -36,6 +37,8 @@ BEFORE, AFTER = 5, 300
 MOST_LOOKED_AT, MOST_NODES = 8, 20
 TAIL_LINES = 30
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+# where slurmd of a configless node keeps what slurmctld handed out
+_CACHED = "/run/slurm/conf/slurm.conf"
 _KERNEL = re.compile(r"oom-kill|[Oo]ut of memory|segfault at|general protection")
 _CGROUP_OOM = re.compile(r"Memory cgroup out of memory|CONSTRAINT_MEMCG")
 
@@ -51,6 +54,7 @@ class Look:
 
     def __init__(self, bin_dir="", conf=None, budget=60.0):
         self.bin_dir = bin_dir
+        self.conf = conf
         self.env = {"SLURM_CONF": conf} if conf else None
         self.deadline = loaders.now() + budget
         self.sources = []
@@ -84,7 +88,21 @@ class Look:
         self.config = scontrol_text.parse_config(done.out) if done.rc == 0 else {}
         if not self.config:
             self.source("scontrol", last_line(done.err) or "no answer")
+            self.config = self.config_of_file()
         return self.config
+
+    def config_of_file(self):
+        """What slurm.conf of this host says, for when no slurmctld answers: where the logs are, whether there is accounting."""
+        given = self.conf or os.environ.get("SLURM_CONF")
+        for path in [given] if given else slurm_layout.candidate_confs([], {}, self.bin_dir) + [_CACHED]:
+            try:
+                conf = slurm_conf.parse(path, loaders.read_bytes, ())
+            except (IOError, OSError):
+                continue
+            if conf.files:
+                self.source(path)
+                return conf.effective()
+        return {}
 
     # --- accounting ---
 
@@ -131,6 +149,9 @@ class Look:
         trouble = [job for job in heads if job_states.kind(job["state"]) in ill or sacct_text.failed_steps(job)]
         if trouble or not heads:
             self.search_controller_log(asked, trouble)
+        if not heads:
+            told = job_logs.outcome(self.lines)
+            trouble = [job for job in [job_diagnosis.row_of_outcome(asked, told)] if job_states.kind(job["state"]) in ill] if told else []
         owner = self.owner(number) if trouble else ""
         for one in sources:
             self.source(one["name"], one["why"])

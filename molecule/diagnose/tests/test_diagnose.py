@@ -17,7 +17,7 @@ from pathlib import Path
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from jobs import HOME, USER, Ids, is_over, keep, keep_waiting, node_of, reason, rows, submit, why
+from jobs import HOME, USER, Ids, diagnose, is_over, keep, keep_waiting, node_of, reason, rows, submit, why
 
 LIBRARY = "cp /bin/ls /tmp/ls; LC_ALL=C sed -i s/libselinux.so.1/libselimux.so.1/ /tmp/ls; /tmp/ls"
 EAT = "python3 -c 'b = bytearray(400 << 20)'"
@@ -53,13 +53,6 @@ CANCELLED = {
     "by its user": (["runuser", "-u", USER, "--", "scancel"], "cancelled_by_owner"),
     "by root": (["scancel"], "cancelled_by_root"),
 }
-
-
-def diagnose(*args: str) -> dict[str, t.Any]:
-    """What the playbook wrote into its report."""
-    cluster.succeed("diagnose", "-e", f"diagnose_report_dir={cluster.REPORTS}", *args)
-    told: dict[str, t.Any] = json.loads((cluster.ROOT / cluster.REPORTS / "diagnose.json").read_text(encoding="utf-8"))
-    return told
 
 
 @pytest.fixture(scope="session")

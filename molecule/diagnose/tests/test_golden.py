@@ -10,7 +10,7 @@ import typing as t
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from jobs import Ids, is_over, keep, keep_waiting, reason, rows, submit, why
+from jobs import Ids, diagnose, is_over, keep, keep_waiting, reason, rows, submit, why
 
 CONF = "/usr/local/slurm/etc/slurm.conf"
 PROLOG = "/usr/local/bin/site-prolog"
@@ -173,3 +173,25 @@ def test_why_it_waits(waits: Ids, name: str) -> None:
     keep_waiting(name, job, who, words)
     found = why(job, CONTROLLER)
     assert found["id"] == "job_waiting" and found["who"] == who and words in found["title"]["en"], (told, found)
+
+
+# --- fewer sources --------------------------------------------------------------------------------
+
+
+def test_without_accounting_and_then_with_logs_only(site: None) -> None:
+    """What was used is said each time, and what was not."""
+    before = cluster.run(CONTROLLER, "cat", CONF).stdout
+    lines = [line for line in before.splitlines() if not line.startswith(("AccountingStorage", "JobAcctGather"))]
+    try:
+        restart_with("\n".join([*lines, "AccountingStorageType=accounting_storage/none", ""]))
+        job = submit(["--time=5"], "foo --bar")
+        cluster.wait_for(lambda: "JobState=FAILED" in cluster.out(CONTROLLER, "scontrol", "show", "job", job), 60, "the job is over")
+        found = diagnose("-e", f"job={job}")["findings"][0]
+        assert found["id"] == "job_missing_command" and found["evidence"][0]["source"] == "scontrol", found
+        assert "AccountingStorageType" in {one["name"]: one["why"] for one in found["missing"]}["sacct"]
+        cluster.run(CONTROLLER, "systemctl", "stop", "slurmctld")
+        found = diagnose("-e", f"job={job}")["findings"][0]
+        assert found["id"] == "job_missing_command" and found["evidence"][0]["source"] == "slurmctld.log", found
+        assert {one["name"] for one in found["missing"]} >= {"sacct", "scontrol", "output"}
+    finally:
+        restart_with(before)

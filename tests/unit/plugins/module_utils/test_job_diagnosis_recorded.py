@@ -21,7 +21,7 @@ def recorded(path: pathlib.Path) -> dict[str, t.Any]:
     return found
 
 
-class Replay(job_evidence.Look):  # type: ignore[misc]
+class Replay(job_evidence.Look):
     """A look at a cluster of which it is known what every call answered."""
 
     def __init__(self, calls: dict[str, list[t.Any]]) -> None:
