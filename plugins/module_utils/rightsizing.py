@@ -19,6 +19,8 @@ from .finding import clean_text, evidence, finding, title
 # From so many runs on the 95th percentile counts instead of the largest.
 ENOUGH = 5
 MEMORY_STEP, TIME_STEP, LITTLE_USE = 256, 900, 0.5
+# Of the limit, at so little in the middle of the runs backfill plans with times that mean nothing.
+BLIND = 0.1
 _RUN_NUMBER = re.compile(r"[0-9]+")
 
 
@@ -120,6 +122,40 @@ def cpus(jobs):
     return {"wanted": max(1, int(-(-busy // 1))), "asked": asked, "use": busy / asked}
 
 
+def saving(jobs, wanted):
+    """GB-hours of memory that the completed runs asked for beyond what is wanted a node (MB)."""
+    unused = [
+        (job["memory"] - wanted) * (job["nodes"] or 1) * job["elapsed"]
+        for job in jobs if job["state"] == "COMPLETED" and job["memory"] and job["memory"] > wanted and job["elapsed"]
+    ]  # fmt: skip
+    return sum(unused) / 1024.0 / 3600
+
+
+def time_use(jobs):
+    """(median of elapsed over limit, runs) of what ended by itself under a limit; (None, runs) with too few."""
+    used = [
+        job["elapsed"] / float(job["limit"])
+        for job in jobs if job["state"] == "COMPLETED" and job["elapsed"] and job["limit"] and job["limit"] < quantities.INFINITE
+    ]  # fmt: skip
+    return (percentile(used, 0.5) if len(used) >= ENOUGH else None), len(used)
+
+
+def _blind(jobs):
+    """What backfill cannot know while limits are far beyond what jobs take."""
+    use, runs = time_use([attempts[-1] for attempts in jobs])
+    if use is None or use >= BLIND:
+        return []
+    return [finding(
+        "time_limits_loose", "info", "cluster",
+        title(u"时间上限远大于实际运行时间, 回填无法规划", u"time limits are far beyond what jobs take, so backfill cannot plan with them"),
+        title(u"回填按 --time 而不是实际时间安排作业", u"backfill goes by --time, not by what a job will really take"),
+        title(u"按下面的建议写 --time; 管理员可设分区 DefaultTime (撤销: 删去该键)",
+              u"ask for --time as advised below; an admin may set DefaultTime of the partition (undo: remove the key)"),
+        [evidence("sacct", u"half of %d completed runs took at most %d%% of their limit" % (runs, round(use * 100)))],
+        who="user, admin", confidence="probable",
+    )]  # fmt: skip
+
+
 def advise(jobs, config, partitions=None):
     """Findings with the options to ask for, one for each kind of job."""
     refused = refusal(config)
@@ -131,11 +167,13 @@ def advise(jobs, config, partitions=None):
              for key in ("AccountingStorageType", "JobAcctGatherType")],
             who="admin", confidence="certain",
         )]  # fmt: skip
-    found = []
+    found = _blind(jobs)
     for (user, name, job_name), members in sorted(group(jobs).items()):
         part = (partitions or {}).get(name)
         largest = min(part.memory_per_node, max([node["memory"] for node in part.members] or [quantities.INFINITE])) if part else None
-        advice = _options(memory(members, largest), time(members, part.max_time if part else None), cpus(members))
+        size = memory(members, largest)
+        saved = saving(members, size["wanted"]) if size else 0
+        advice = _options(size, saved, time(members, part.max_time if part else None), cpus(members))
         if advice["options"]:
             found.append(finding(
                 "rightsizing", "info", clean_text(u"%s %s %s" % (user, name, job_name), 80),
@@ -147,7 +185,7 @@ def advise(jobs, config, partitions=None):
     return found
 
 
-def _options(size, length, number):
+def _options(size, saved, length, number):
     options, lines, zh, en = [], [], [], []
     if size:
         options.append(u"--mem=%s" % quantities.option_mb(size["wanted"]))
@@ -155,6 +193,8 @@ def _options(size, length, number):
         lines.append(u"memory: peak %s in %d runs, asked %s" % seen)
         if size["short"]:
             lines.append(u"memory: %d runs ended for want of it at %s" % (size["short"], quantities.show_mb(size["floor"])))
+        if saved >= 1:
+            lines.append(u"memory: these runs held %.0f GB-hours more than that" % saved)
         if size["clamped"]:
             zh.append(u"已达节点或分区的上限, 须分到更多节点")
             en.append(u"no node has more: spread it over more nodes")

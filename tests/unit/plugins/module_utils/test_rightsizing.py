@@ -16,7 +16,7 @@ CONFIG = {"AccountingStorageType": "accounting_storage/slurmdbd", "JobAcctGather
 def run(peak: float | None, state: str = "COMPLETED", **more: t.Any) -> dict[str, t.Any]:
     job: dict[str, t.Any] = {
         "user": "alice", "partition": "p", "name": "run7", "state": state, "memory": 16384.0, "peak": peak, "total": None, "tasks": 1,
-        "nodes": 1, "elapsed": 3600, "limit": 86400, "cpus": 8, "cpu_seconds": 3600 * 7, "steps": [],
+        "nodes": 1, "elapsed": 3600, "limit": 14400, "cpus": 8, "cpu_seconds": 3600 * 7, "steps": [],
     }  # fmt: skip
     job.update(more)
     return job
@@ -46,6 +46,22 @@ def test_failed_runs_and_runs_without_a_sample_say_nothing() -> None:
 def test_no_advice_is_above_the_largest_node() -> None:
     said = rightsizing.memory([run(9000.0)], most=10000)
     assert said and said["clamped"] and said["wanted"] == 10000
+
+
+def test_what_was_held_in_vain_is_told_in_gb_hours() -> None:
+    jobs = [run(1000.0, nodes=2, elapsed=7200)] * 5
+    assert rightsizing.saving(jobs, 2048) == 5 * 2 * 2 * 14, "five runs on two nodes for two hours, 14 GB too much"
+    (found,) = rightsizing.advise([[one] for one in jobs], CONFIG)
+    assert any("GB-hours" in line["text"] for line in found["evidence"])
+
+
+def test_limits_that_blind_backfill_are_told_once() -> None:
+    """Half of the runs took a hundredth of their time; four runs say nothing."""
+    runs = [run(1000.0, elapsed=144)] * 5
+    ids = [one["id"] for one in rightsizing.advise([[one] for one in runs], CONFIG)]
+    assert ids == ["time_limits_loose", "rightsizing"]
+    assert rightsizing.time_use(runs[:4]) == (None, 4)
+    assert rightsizing.time_use([run(1.0, elapsed=14400)] * 5) == (1.0, 5)
 
 
 def test_time_and_cpus() -> None:
