@@ -47,6 +47,11 @@ def is_over(job: str) -> bool:
     return bool(states) and all(state in OVER for state in states)
 
 
+def release() -> tuple[int, ...]:
+    """Of the Slurm that runs: (22, 5, 8)."""
+    return tuple(int(part) for part in cluster.out(CONTROLLER, "scontrol", "--version").split()[-1].split("."))
+
+
 def reason(job: str) -> str:
     return cluster.out(CONTROLLER, "squeue", "-h", "-o", "%r", "-j", job)
 

@@ -508,7 +508,8 @@ def diagnose(asked, known):
     groups, order = {}, []
     for tries in attempts:
         # scontrol knows of the present what sacct may know only later
-        tries = [_merged(job, known) if job is tries[-1] else job for job in tries]
+        tries = [merged(job, known) if job is tries[-1] else job for job in tries]
+        tries += begun_anew(tries[-1], known)
         earlier = [job for job in tries[:-1] if job_states.kind(job["state"]) != job_states.GOOD]
         for job in [tries[-1]] + earlier:
             case = Case(job, dict(known, restarted=job is not tries[-1], again=len(tries) > 1))
@@ -524,7 +525,15 @@ def diagnose(asked, known):
     return sorted(found, key=lambda one: (not one["last"], weight[one["severity"]]))
 
 
-def _merged(job, known):
+def begun_anew(job, known):
+    """The attempt that slurmctld already has in its queue while sacct still shows how the one before ended."""
+    if job_states.kind(job["state"]) != job_states.BAD:
+        return []
+    fresh = [row_of_record(record) for record in known["records"] if record.get("JobId") == job["raw"]]
+    return [row for row in fresh if job_states.kind(row["state"]) in (job_states.WAITING, job_states.LIVE)]
+
+
+def merged(job, known):
     """A job of sacct with what slurmctld still knows about it: paths, the reason it waits for, the node that failed."""
     for record in known["records"]:
         if record.get("JobId") in (job["raw"], job["id"]) and job["step"] == "":

@@ -166,7 +166,9 @@ class Look:
     def _heads(rows, records):
         """The last attempt of each job, of sacct or else of slurmctld."""
         if rows:
-            return [tries[-1] for tries in rows]
+            # slurmctld knows where the output is, before 21.08 it alone
+            known = {"records": records}
+            return [(job_diagnosis.begun_anew(tries[-1], known) or [job_diagnosis.merged(tries[-1], known)])[-1] for tries in rows]
         return [job_diagnosis.row_of_record(record) for record in records]
 
     def records(self, number):

@@ -17,7 +17,7 @@ from pathlib import Path
 import cluster
 import pytest
 from cluster import COMPUTES, CONTROLLER
-from jobs import HOME, USER, Ids, diagnose, is_over, keep, keep_waiting, node_of, reason, rows, submit, why
+from jobs import HOME, USER, Ids, diagnose, is_over, keep, keep_waiting, node_of, reason, release, rows, submit, why
 
 LIBRARY = "cp /bin/ls /tmp/ls; LC_ALL=C sed -i s/libselinux.so.1/libselimux.so.1/ /tmp/ls; /tmp/ls"
 EAT = "python3 -c 'b = bytearray(400 << 20)'"
@@ -48,6 +48,7 @@ ENDED = {
     "terminated": ([], "kill -TERM $$", "terminated"),
     "memory of python": ([], "python3 -c 'raise MemoryError'", "program_memory"),
 }  # fmt: skip
+BY_WHOM_IS_OPEN = ("sigkill", "exit 137", "terminated")
 # Ended by somebody while they run.
 CANCELLED = {
     "by its user": (["runuser", "-u", USER, "--", "scancel"], "cancelled_by_owner"),
@@ -83,9 +84,11 @@ def test_a_second_run_changes_nothing(users: None) -> None:
 def test_why_it_ended(jobs: Ids, name: str) -> None:
     job = jobs[name]
     keep(name, job, ENDED[name][2])
+    if name == "output" and release() < (21, 8):
+        pytest.skip("20.11 gives such a job the exit status 1, as the script's own would be")
     found = why(job, node_of(job))
     assert found["id"] == "job_" + ENDED[name][2], json.dumps(found, indent=1, ensure_ascii=False)
-    assert found["confidence"] != "open" or name == "sigkill", found
+    assert found["confidence"] != "open" or name in BY_WHOM_IS_OPEN, found
 
 
 @pytest.mark.parametrize("name", CANCELLED)
@@ -144,17 +147,19 @@ def test_without_the_database(jobs: Ids) -> None:
 
 @pytest.fixture(scope="session")
 def waiting(jobs: Ids) -> t.Iterator[Ids]:
-    cluster.run(CONTROLLER, "scontrol", "update", "PartitionName=eda", "MaxCPUsPerNode=1")
     # a job that slurmctld has forgotten counts as one that ended well
     parent = submit([], "sleep 5; exit 1")
     made = {
         "never": submit([f"--dependency=afterok:{parent}"], "true"),
         "held": submit(["--hold"], "true"),
-        "limit": submit(["--partition=eda", "--ntasks=3"], "true"),
+        "limit": submit(["--partition=eda", "--ntasks=3", "--hold"], "true"),
         "later": submit(["--begin=now+1hour"], "true"),
     }
     made["held by root"] = submit(["--begin=now+1hour"], "true")
+    # newer releases refuse to take such a job
+    cluster.run(CONTROLLER, "scontrol", "update", "PartitionName=eda", "MaxCPUsPerNode=1")
     try:
+        cluster.run(CONTROLLER, "runuser", "-u", USER, "--", "scontrol", "release", made["limit"], check=False)
         cluster.run(CONTROLLER, "scontrol", "hold", made["held by root"])
         cluster.wait_for(lambda: reason(made["never"]) == "DependencyNeverSatisfied", 120, "Slurm sees that it can never start")
         cluster.wait_for(lambda: reason(made["limit"]) not in ("None", "Priority"), 60, "the scheduler has looked at it")

@@ -135,7 +135,7 @@ WAITS = {
     "partition down": (["--partition=closed", "--time=1"], "PartitionDown", "admin", "partition"),
     "partition inactive": (["--partition=idle", "--time=1", "--hold"], "PartitionInactive", "admin", "partition"),
     "reservation": ([f"--nodelist={COMPUTES[2]}", "--time=2:00:00"], "ReqNodeNotAvail", "nobody", ""),
-    "tasks of an array": (["--array=1-2%1"], "JobArrayTaskLimit", "nobody", ""),
+    "tasks of an array": (["--array=1-2%1"], "JobArrayTaskLimit", "user", ""),
     "another job": (["--dependency=afterok:{holder}"], "Dependency", "nobody", ""),
 }
 # What has to run first, so that they wait.
@@ -160,7 +160,7 @@ def waits(site: None) -> t.Iterator[Ids]:
     # says that it cannot start now, and releases it
     cluster.run(CONTROLLER, "runuser", "-u", "alice", "--", "scontrol", "release", made["partition inactive"], check=False)
     yield made
-    cluster.run(CONTROLLER, "scancel", *first.values(), *made.values())
+    cluster.run(CONTROLLER, "scancel", "-u", "alice")
     cluster.wait_for(lambda: not cluster.out(CONTROLLER, "squeue", "-h", "-u", "alice"), 60, "no job is left")
     cluster.run(CONTROLLER, "scontrol", "delete", "ReservationName=upkeep")
 

@@ -35,3 +35,19 @@ def test_without_anything_it_is_open(tmp_path: pathlib.Path) -> None:
     asked = look(tmp_path, "# nothing\n")
     (found,) = job_diagnosis.diagnose("7", asked.job("7"))
     assert found["id"] == "job_unknown" and found["confidence"] == job_diagnosis.OPEN
+
+
+def test_what_slurmctld_has_queued_anew_is_the_last_attempt() -> None:
+    """20.11 shows in sacct only how the attempt before ended."""
+    record = {"JobId": "7", "JobState": "PENDING", "Reason": "BeginTime", "StdOut": "/home/a/out", "Restarts": "1"}
+    ended = job_diagnosis.row_of_record({"JobId": "7", "JobState": "PREEMPTED", "ExitCode": "0:0"})
+    assert [head["state"] for head in job_evidence.Look._heads([[ended]], [record])] == ["PENDING"]
+    found = job_diagnosis.diagnose("7", job_diagnosis.seen([[ended]], [record]))
+    assert [one["id"] for one in found] == ["job_waiting", "job_preempted"]
+
+
+def test_where_the_output_is_slurmctld_knows() -> None:
+    failed = {"JobId": "7", "JobState": "FAILED", "ExitCode": "1:0"}
+    ended = job_diagnosis.row_of_record(failed)
+    (head,) = job_evidence.Look._heads([[ended]], [{**failed, "StdOut": "/home/a/out"}])
+    assert job_evidence.output_paths(head) == ["/home/a/out"]
