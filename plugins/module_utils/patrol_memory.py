@@ -64,7 +64,8 @@ class Memory:
         for name in names:
             node = self._node(name)
             node["reconfigured"] = now
-            node["pending"] = [node_policy.RECONFIGURE, why]
+            # it completes what was done to the host before
+            node["pending"] = node["pending"] or [node_policy.RECONFIGURE, why]
 
     def settle(self, name, ready, now):
         """How the node is at the end of a round: (action, why) of what brought it back, or None."""
