@@ -42,7 +42,7 @@ def test_what_brought_a_node_back_is_told_once() -> None:
 
 def test_a_reconfigure_does_not_take_the_credit_for_what_was_done_to_the_host() -> None:
     """Both in one round: munge was restarted, and slurmctld told to ask the node again."""
-    memory = Memory()
+    memory = Memory(None)
     memory.tried("n1", "restart munge", "an old key", 1000)
     memory.reconfigured(["n1"], "silent", 1001)
     assert memory.settle("n1", True, 1010) == ("restart munge", "an old key")
