@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export LAB_ID ?=
+# Where the lab's tests write what they measured.
+REPORTS := reports$(if $(LAB_ID),/lab$(LAB_ID))
 
 SCENARIOS := $(sort $(patsubst molecule/%/molecule.yml,molecule-%,$(wildcard molecule/*/molecule.yml)))
 # Hours, not minutes: these have targets of their own.
@@ -58,7 +60,7 @@ $(SCENARIOS): molecule-%: setup
 
 faults: setup           ## everything that can break while a rollout runs; writes docs/fault-table.md
 	molecule test -s fault_table
-	tests/tools/fault-table reports/fault-table.json
+	tests/tools/fault-table $(REPORTS)/fault-table.json
 
 patrol: setup           ## layer 2 by itself: faults put right, wishes left alone, cold starts in every order
 	molecule test -s patrol
@@ -71,7 +73,7 @@ diagnose: setup         ## jobs that fail or wait in every way, and what diagnos
 
 releases: setup         ## every release of Debian, both layouts, Python 2.7; writes the matrix of the READMEs
 	molecule test -s releases
-	tests/tools/matrix reports/matrix.json
+	tests/tools/matrix $(REPORTS)/matrix.json
 
 bench: setup            ## timings
 	python -m pytest tests/bench
