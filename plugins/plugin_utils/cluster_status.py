@@ -164,8 +164,11 @@ def screen(status: Vars, columns: int) -> list[Line]:
             "" if verdict == "pass" else "bad",
         )
     for host, one in status["patrol"].items():
-        when = "不再触发 never again" if one["next"] is None else f"{one['next']} s 后 next in {one['next']} s"
-        fine = one["next"] is not None and one["result"] == "success"
+        # a timer has no next time while what it started is at work
+        at_work = one["active"] == "active/running"
+        soon = f"{one['next']} s 后 next in {one['next']} s"
+        when = "正在巡检 at work now" if at_work else "不再触发 never again" if one["next"] is None else soon
+        fine = (at_work or one["next"] is not None) and one["result"] == "success"
         row("巡检", "patrol", f"{host}: {one['active']}, {one['enabled']}, {when}, 上次 last: {one['result']}", "" if fine else "bad")
     rollout = status["rollout"]
     for newest, hosts in rollout["newest"].items():

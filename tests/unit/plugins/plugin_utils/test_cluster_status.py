@@ -119,6 +119,12 @@ def test_services_that_do_not_run_and_a_patrol_that_never_comes_are_bad() -> Non
     assert "never again" in bad and "timeout" in bad
 
 
+def test_a_patrol_at_work_has_no_next_time_and_is_well() -> None:
+    patrol = {"enabled": "enabled", "active": "active/running", "next": None, "result": "success"}
+    _status, text, bad = text_of({"c1": controller(node("n1"), patrol=patrol)})
+    assert "at work now" in text and "never again" not in text and bad == ""
+
+
 def test_what_a_rollout_and_the_layers_left() -> None:
     entry = {"time": 1700000000, "node": "n1", "event": "fixed", "layer": 2, "what": "start munge", "why": "munge does not run"}
     snapshot = {"id": "20261201T0000Z-a", "state": "taken", "created": ""}
