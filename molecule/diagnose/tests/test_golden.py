@@ -181,6 +181,9 @@ def test_why_it_waits(waits: Ids, name: str) -> None:
 def test_without_accounting_and_then_with_logs_only(site: None) -> None:
     """What was used is said each time, and what was not."""
     before = cluster.run(CONTROLLER, "cat", CONF).stdout
+    # without accounting there are no limits, so what waited for them would begin
+    cluster.run(CONTROLLER, "scancel", "-u", "alice")
+    cluster.wait_for(lambda: not cluster.out(CONTROLLER, "squeue", "-h", "-u", "alice"), 60, "no job is left")
     lines = [line for line in before.splitlines() if not line.startswith(("AccountingStorage", "JobAcctGather"))]
     try:
         restart_with("\n".join([*lines, "AccountingStorageType=accounting_storage/none", ""]))

@@ -136,14 +136,16 @@ def reboot_asked_for() -> Iterator[None]:
     """While a job keeps it waiting; somebody stops slurmd meanwhile."""
     with conf_says("$ a RebootProgram=/bin/true"):
         job = cluster.submit(600, f"--nodelist={NODE}")
-        cluster.wait_for(lambda: cluster.job_state(job) == "RUNNING", 60, "the job runs")
-        cluster.run(cluster.CONTROLLER, "scontrol", "reboot", "ASAP", NODE)
-        cluster.wait_for(lambda: "REBOOT" in cluster.node(NODE)["state"], 30, f"REBOOT: {cluster.node(NODE)}")
-        with slurmd_is("stop"):
-            yield
-        assert cluster.job_state(job) == "RUNNING"
-        cluster.run(cluster.CONTROLLER, "scontrol", "cancel_reboot", NODE)
-        cluster.run(cluster.CONTROLLER, "scancel", job)
+        try:
+            cluster.wait_for(lambda: cluster.job_state(job) == "RUNNING", 60, "the job runs")
+            cluster.run(cluster.CONTROLLER, "scontrol", "reboot", "ASAP", NODE)
+            cluster.wait_for(lambda: "REBOOT" in cluster.node(NODE)["state"], 30, f"REBOOT: {cluster.node(NODE)}")
+            with slurmd_is("stop"):
+                yield
+            assert cluster.job_state(job) == "RUNNING"
+        finally:
+            cluster.run(cluster.CONTROLLER, "scontrol", "cancel_reboot", NODE, check=False)
+            cluster.run(cluster.CONTROLLER, "scancel", job)
 
 
 WISHES: dict[str, tuple[Wish, str, str]] = {
