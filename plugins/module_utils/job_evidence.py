@@ -180,11 +180,14 @@ class Look:
         return []
 
     def owner(self, number):
-        """The uid of a job's user, of listings that hold nothing which the user could have written; empty where they differ."""
+        """The uid of a job's user, of listings that hold nothing which the user could have written; empty where they differ.
+
+        Root only on slurmctld's word: for some seconds after a job's end sacct may show uid 0 for anybody's.
+        """
         for name, args in (("sacct", ["-X", "-n", "-P", "-o", "UID"]), ("squeue", ["-h", "-t", "all", "-o", "%U"])):
             done = self.call(name, *(args + ["-j", number]))
             told = set(done.out.split()) if done.rc == 0 else set()
-            if len(told) == 1 and all(one.isdigit() for one in told):
+            if len(told) == 1 and all(one.isdigit() for one in told) and (name == "squeue" or told != {"0"}):
                 return told.pop()
         return ""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pathlib
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_evidence, job_logs
+import pytest
+
+from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_evidence, job_logs, loaders
 
 DAY = "2026-12-01T10:"
 LOG = f"""[{DAY}00:00.100] sched: Allocate JobId=7 NodeList=n1 #CPUs=1 Partition=p
@@ -51,3 +53,13 @@ def test_where_the_output_is_slurmctld_knows() -> None:
     ended = job_diagnosis.row_of_record(failed)
     (head,) = job_evidence.Look._heads([[ended]], [{**failed, "StdOut": "/home/a/out"}])
     assert job_evidence.output_paths(head) == ["/home/a/out"]
+
+
+@pytest.mark.parametrize(
+    ("sacct", "squeue", "owner"), [("2001", "", "2001"), ("0", "2001", "2001"), ("0", "", ""), ("0", "0", "0"), ("x", "2001", "2001")]
+)
+def test_root_owns_a_job_only_on_slurmctlds_word(sacct: str, squeue: str, owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sacct may show uid 0 for somebody's job just after its end; root's files would be read for it."""
+    asked = job_evidence.Look()
+    monkeypatch.setattr(asked, "call", lambda name, *args: loaders.Result(0, {"sacct": sacct, "squeue": squeue}[name]))
+    assert asked.owner("7") == owner

@@ -20,7 +20,7 @@ PROGRAMS = {
   *"show partition"*) echo "PartitionName=p MaxTime=UNLIMITED Nodes=n1 State=UP" ;;
 esac""",
     "sacct": """case "$*" in --helpformat) echo {fields} ;; *JobName*) cat {home}/rows ;; *) echo {uid} ;; esac""",
-    "squeue": "cat {home}/queue",
+    "squeue": """case "$*" in *%U*) echo {uid} ;; *) cat {home}/queue ;; esac""",
     "sdiag": ":",
     "sacctmgr": ":",
 }

@@ -53,7 +53,7 @@ case "$*" in
 esac
 """
 SQUEUE = """#!/bin/sh
-cat {home}/queue 2>/dev/null
+case "$*" in *"%U -j"*) echo {uid} ;; *) cat {home}/queue 2>/dev/null ;; esac
 """
 
 
