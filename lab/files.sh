@@ -86,6 +86,13 @@ compute_files() {   # ROOT
     [[ $CONF != files ]] || cp -r "$lab/legacy/controller$PREFIX_DIR/etc" "$root$PREFIX_DIR/"
 }
 
+# Where users log in: Slurm's commands with a slurm.conf, and none of its daemons.
+login_files() { # ROOT
+    local root=$1
+    role_files "$root" login
+    cp -r "$lab/legacy/controller$PREFIX_DIR/etc" "$root$PREFIX_DIR/"
+}
+
 # --- what the choices make of it ------------------------------------------------------------------
 
 edit() {    # FILE... SED-SCRIPT: in the files that are there
@@ -184,6 +191,7 @@ lay_files() {   # HOST
     common_files "$root" "$host"
     ! is_controller "$host" || controller_files "$root"
     [[ $host != "$DBD" ]] || dbd_files "$root"
+    [[ $host != "$LOGIN" ]] || login_files "$root"
     ! is_node "$host" || compute_files "$root"
     fit_configuration "$root$PREFIX_DIR/etc" "$root/etc/systemd/system"
     fit_release "$root" "$root$PREFIX_DIR/etc" "$root/etc/systemd/system"

@@ -19,6 +19,7 @@ cat <<X
 {
   "slurm_controller": $(hosts "${CONTROLLERS[@]}"),
   "slurm_dbd": $(hosts ${DBD:+"$DBD"}),
+  "slurm_login": $(hosts ${LOGIN:+"$LOGIN"}),
   "slurm_compute": $(hosts "${NODES[@]}"),
   "_meta": {"hostvars": {$(joined "${variables[@]}")}}
 }

@@ -26,6 +26,7 @@ boot() {    # HOST
     # Podman would put the journal in memory; a cold start is told by the journal of the boot before.
     volumes=(--volume "$STATE/$host/journal:/var/log/journal")
     if [[ $TOPOLOGY == backup ]] && is_controller "$host"; then volumes+=(--volume "$STATE/shared:/var/spool/slurmctld"); fi
+    if [[ -n $LOGIN ]] && ! is_controller "$host"; then volumes+=(--volume "$STATE/home:/home"); fi
     "${podman[@]}" run --detach --name "$PREFIX$host" --hostname "$host" --privileged --systemd=always \
         --network "$NETWORK" --ip "${ADDRESS[$host]}" --no-hosts --pids-limit=-1 "${limits[@]}" \
         "${volumes[@]}" --rootfs "$STATE/$host/root" "$init"
@@ -89,6 +90,8 @@ create() {
     for host in "${HOSTS[@]}"; do lay_files "$host"; done
     # Both controllers keep their state in one place.
     [[ $TOPOLOGY != backup ]] || cp -a "$STATE/$CONTROLLER/root/var/spool/slurmctld" "$STATE/shared"
+    # Where there is a login node, users have one home there and on the nodes.
+    [[ -z $LOGIN ]] || cp -a "$image/home" "$STATE/home"
 }
 
 step "lay the files of ${#HOSTS[@]} hosts" create

@@ -400,9 +400,9 @@ def _row_text(row):
     told = [row["id"], row["state"] + (u" by %s" % row["by"] if row["by"] else u""), row["exit"]]
     if row["derived"] and row["derived"] not in ("0:0", row["exit"]):
         told.append(u"derived %s" % row["derived"])
-    if row["elapsed"] is not None and not row["step"]:
+    if row["elapsed"] is not None and row["state"] != "PENDING" and not row["step"]:
         told.append(u"%s of %s" % (quantities.show_seconds(row["elapsed"]), quantities.show_seconds(row["limit"])))
-    if row["node_list"] and not row["step"]:
+    if row["node_list"] not in ("", "None assigned") and not row["step"]:
         told.append(u"on %s" % row["node_list"])
     if row["memory"] and not row["step"]:
         told.append(u"asked %s a node" % quantities.show_mb(row["memory"]))

@@ -349,8 +349,8 @@ def shares(site):
                 title(u"一个用户占排队作业的 %d%%" % (number * 100 // len(pending)),
                       u"one user has %d%% of the pending jobs" % (number * 100 // len(pending))),
                 title(u"大量作业使调度器检查不到其他作业", u"many jobs of one user keep the scheduler from looking at others"),
-                title(u"用户: 改用作业数组 (%N); 管理员: MaxJobsPU 或 bf_max_job_user",
-                      u"the user: an array with %N; an admin: MaxJobsPU or bf_max_job_user"),
+                title(u"用户: 改用作业数组 (%N); 管理员: MaxJobsPU 或 bf_max_job_user (撤销: 去掉该限制)",
+                      u"the user: an array with %N; an admin: MaxJobsPU or bf_max_job_user (to undo it: remove the limit)"),
                 [evidence("squeue", u"%d of %d pending jobs" % (number, len(pending)))], who="user", confidence="certain",
             ))  # fmt: skip
     return found
@@ -373,12 +373,16 @@ def starving(site):
             and where.intersection(one["partition"].split(","))
         ]  # fmt: skip
         if len(over) >= OVERTAKEN:
+            before = 1 + max(one["priority"] for one in waiting)
             found.append(finding(
                 "queue_starving", "warning", clean_text(job["id"], 60),
                 title(u"大作业长时间等待, 而更小的作业不断开始", u"a large job waits for long while smaller ones begin"),
                 title(u"回填没有为它保留节点", u"backfill keeps no nodes for it"),
-                title(u"见回填建议 (bf_window, 时间上限); 临时: 管理员预留节点或提高优先级",
-                      u"see the advice on backfill (bf_window, time limits); at once: an admin reserves nodes or raises its priority"),
+                # scontrol(1): a priority set by hand stays as it is until the job was held and released
+                title(u"见回填建议 (bf_window, 时间上限); 临时: scontrol update JobId=%s Priority=%d; 撤销: scontrol hold, 再 release"
+                      % (clean_text(job["id"], 60), before),
+                      u"see the advice on backfill (bf_window, time limits); at once: scontrol update JobId=%s Priority=%d; to undo it: "
+                      u"scontrol hold, then release" % (clean_text(job["id"], 60), before)),
                 [evidence("squeue", u"waits %s, asks %d CPUs on %d nodes, priority %d"
                           % (quantities.show_seconds(now - begun), job["cpus"], job["nodes"], job["priority"])),
                  evidence("squeue", u"%d jobs of lower priority began since: %s" % (len(over), some([one["id"] for one in over])))],
@@ -491,11 +495,13 @@ def backfill_advice(site):
 
 
 def _advice(name, now, proposed, zh, en, cost_zh, cost_en, lines, given):
-    was = u"%s=%s" % (name, given[name]) if given.get(name) else (name if name in given else u"without %s" % name)
+    where = u"SchedulerParameters" if name.startswith("bf_") else u"PartitionName"
+    back = u"%s=%s" % (name, given[name]) if given.get(name) else name
+    undo = (u"恢复 %s" % back, u"set %s again" % back) if name in given else (u"去掉它", u"remove it")
     return finding(
         "backfill_" + name, "info", name, title(zh, en),
         title(u"当前 %s, 建议 %s; 代价: %s" % (now, proposed, cost_zh), u"now %s, proposed %s; cost: %s" % (now, proposed, cost_en)),
-        title(u"slurm.conf 中设 %s, scontrol reconfigure; 撤销: 恢复为 %s" % (name, was),
-              u"set %s in slurm.conf, scontrol reconfigure; to undo it, go back to %s" % (name, was)),
+        title(u"在 slurm.conf 的 %s 中设 %s, 再 scontrol reconfigure; 撤销: %s" % (where, name, undo[0]),
+              u"set %s in %s of slurm.conf, then scontrol reconfigure; to undo it: %s" % (name, where, undo[1])),
         lines, who="admin", confidence="probable",
     )  # fmt: skip

@@ -122,6 +122,7 @@ def test_a_large_job_that_others_overtake() -> None:
     small = [job(str(number), state="RUNNING", cpus=1, priority=10, start="2026-12-03T10:00:00") for number in range(2, 8)]
     (found,) = queue_diagnosis.starving(site(big, *small))
     assert found["host"] == "1" and "6 jobs of lower priority" in found["evidence"][1]["text"]
+    assert "scontrol update JobId=1 Priority=1001; to undo it: scontrol hold, then release" in found["remedy"]["en"]
     assert queue_diagnosis.starving(site(job("1", submit="2026-12-03T11:59:00"), *small)) == []
 
 
@@ -161,6 +162,12 @@ def test_backfill_advice_has_evidence_cost_and_a_way_back() -> None:
     for one in found.values():
         assert "now " in one["cause"]["en"] and "cost:" in one["cause"]["en"] and "undo" in one["remedy"]["en"] and one["evidence"]
     assert "proposed 2880" in found["bf_window"]["cause"]["en"]
+    assert found["bf_window"]["remedy"]["en"].endswith("to undo it: remove it")
+
+
+def test_to_undo_an_advice_is_to_set_what_was_set_before() -> None:
+    given = advice({**BACKFILL, "SchedulerParameters": "bf_window=1500"})["bf_window"]
+    assert "in SchedulerParameters of slurm.conf" in given["remedy"]["en"] and "to undo it: set bf_window=1500 again" in given["remedy"]["en"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+export PATH=/usr/local/slurm/bin:/usr/local/slurm/sbin:$PATH
