@@ -63,7 +63,9 @@ def test_no_daemon_is_needed(job: str) -> None:
     assert {one["name"] for one in found["missing"]} == {"slurmctld.log", "slurmd.log", "kernel"}
 
 
-@pytest.mark.parametrize(("language", "words", "others"), [("zh", "找不到命令", "the user"), ("en", "a command was not found", "找不到命令")])
+@pytest.mark.parametrize(
+    ("language", "words", "others"), [("zh", "找不到命令", "the user"), ("en", "a command was not found", "找不到命令")]
+)
 def test_a_narrow_terminal_in_one_language(job: str, language: str, words: str, others: str) -> None:
     seen = on_terminal(40, "slurm-why", "--lang", language, job)
     lines = [line.replace("\x1b[31m", "").replace("\x1b[0m", "") for line in seen.splitlines()]

@@ -338,7 +338,7 @@ def test_64_cpus_against_maxcpuspernode_48() -> None:
 def test_sacct_says_it_waits_and_scontrol_says_for_what() -> None:
     rows = row("55", "PENDING", Reason="Dependency", Start="Unknown", End="Unknown", NodeList="None assigned")
     (found,) = job_diagnosis.diagnose("55", known(rows, records=record("PENDING", "DependencyNeverSatisfied")))
-    assert found["evidence"][0]["text"] == "55, PENDING, 0:0, asked 100M a node, reason DependencyNeverSatisfied", "it has neither a node nor a time yet"
+    assert found["evidence"][0]["text"] == "55, PENDING, 0:0, asked 100M a node, reason DependencyNeverSatisfied"
     assert found["who"] == "user" and "never start" in found["title"]["en"] and "scancel" in step(found)
 
 

@@ -166,8 +166,8 @@ def test_backfill_advice_has_evidence_cost_and_a_way_back() -> None:
 
 
 def test_to_undo_an_advice_is_to_set_what_was_set_before() -> None:
-    given = advice({**BACKFILL, "SchedulerParameters": "bf_window=1500"})["bf_window"]
-    assert "in SchedulerParameters of slurm.conf" in given["remedy"]["en"] and "to undo it: set bf_window=1500 again" in given["remedy"]["en"]
+    remedy = advice({**BACKFILL, "SchedulerParameters": "bf_window=1500"})["bf_window"]["remedy"]["en"]
+    assert "in SchedulerParameters of slurm.conf" in remedy and "to undo it: set bf_window=1500 again" in remedy
 
 
 @pytest.mark.parametrize(
