@@ -30,17 +30,9 @@ options:
     description: The loaded configuration, as M(hpcguard.slurm.cluster_info) returned it.
     type: dict
     required: true
-attributes:
-  check_mode:
-    description: Can run in check mode and does the same there.
-    support: full
-  diff_mode:
-    description: Has nothing to show in diff mode.
-    support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.info
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -34,6 +34,8 @@ options:
     description: Seconds from one run of the patrol to the next, as a deploy would set them.
     type: int
     required: true
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and tells what it would write.
@@ -43,10 +45,6 @@ attributes:
     support: full
   idempotent:
     description: What is there already is not written again.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
     support: full
 author:
   - hpcguard contributors (@hpcguard)

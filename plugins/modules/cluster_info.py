@@ -35,17 +35,9 @@ options:
     description: Directory of snapshots and rollout state.
     type: path
     default: /var/lib/hpcguard
-attributes:
-  check_mode:
-    description: Can run in check mode and does the same there.
-    support: full
-  diff_mode:
-    description: Has nothing to show in diff mode.
-    support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.info
 author:
   - hpcguard contributors (@hpcguard)
 """

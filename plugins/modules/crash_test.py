@@ -35,6 +35,8 @@ options:
     description: Seconds within which the node must be in service again.
     type: int
     default: 120
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Kills nothing in check mode and says whether it would.
@@ -45,10 +47,6 @@ attributes:
   idempotent:
     description: Kills slurmd each time.
     support: none
-  platform:
-    description: Target platforms, with systemd.
-    platforms: posix
-    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -67,6 +67,8 @@ options:
   log_path:
     description: Log file of the daemon, to be quoted when it fails. What its configuration file says unless given.
     type: path
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -77,10 +79,6 @@ attributes:
   idempotent:
     description: V(start) does nothing to a daemon that runs, the others act each time.
     support: partial
-  platform:
-    description: Target platforms, with systemd.
-    platforms: posix
-    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -71,6 +71,8 @@ options:
     description: Seconds that the exercise may take; then it has failed, and what was broken is put right.
     type: int
     default: 300
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -78,10 +80,6 @@ attributes:
   diff_mode:
     description: Has nothing to show in diff mode.
     support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -26,17 +26,9 @@ options:
     description: Directory of C(drill.json) on the control node.
     type: path
     default: reports
-attributes:
-  check_mode:
-    description: Can run in check mode and does the same there.
-    support: full
-  diff_mode:
-    description: Has nothing to show in diff mode.
-    support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.report
 author:
   - hpcguard contributors (@hpcguard)
 """

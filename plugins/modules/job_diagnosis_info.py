@@ -62,20 +62,9 @@ options:
     description: NodeName of this host, for a node.
     type: str
     default: ""
-attributes:
-  check_mode:
-    description: Changes nothing, so check mode makes no difference.
-    support: full
-  diff_mode:
-    description: Has nothing to show in diff mode.
-    support: none
-  idempotent:
-    description: Changes nothing, so running it again changes nothing.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.info
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -59,6 +59,8 @@ options:
     description: Name of the host in the reported changes.
     type: str
     default: ""
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -68,10 +70,6 @@ attributes:
     support: none
   idempotent:
     description: A second call with the same arguments changes nothing.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
     support: full
 author:
   - hpcguard contributors (@hpcguard)

@@ -38,20 +38,9 @@ options:
     description: Since when jobs that have ended count, in sacct's own words, such as V(now-7days) or V(2026-12-01).
     type: str
     default: now-7days
-attributes:
-  check_mode:
-    description: Changes nothing, so check mode makes no difference.
-    support: full
-  diff_mode:
-    description: Has nothing to show in diff mode.
-    support: none
-  idempotent:
-    description: Changes nothing, so running it again changes nothing.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.info
 author:
   - hpcguard contributors (@hpcguard)
 """

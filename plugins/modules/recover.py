@@ -44,6 +44,8 @@ options:
     description: Seconds after which a start of slurmd counts as stuck.
     type: int
     default: 120
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -54,10 +56,6 @@ attributes:
     support: none
   idempotent:
     description: Changes nothing on a cluster that is well.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
     support: full
 author:
   - hpcguard contributors (@hpcguard)

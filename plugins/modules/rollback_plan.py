@@ -33,6 +33,8 @@ options:
     description: Go back although Slurm itself was upgraded since.
     type: bool
     default: false
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and does the same there.
@@ -40,10 +42,6 @@ attributes:
   diff_mode:
     description: Has nothing to show in diff mode; the way back is printed.
     support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """

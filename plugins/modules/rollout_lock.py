@@ -49,6 +49,8 @@ options:
     description: File of the lease.
     type: path
     default: /run/hpcguard/rollout.lock
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -58,10 +60,6 @@ attributes:
     support: none
   idempotent:
     description: The lease is no change of the cluster and never reported as one.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
     support: full
 author:
   - hpcguard contributors (@hpcguard)

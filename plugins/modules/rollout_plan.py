@@ -29,6 +29,8 @@ options:
     description: Seconds that a daemon may take to be ready; shortened where SlurmdTimeout is near.
     type: int
     required: true
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and does the same there.
@@ -36,10 +38,6 @@ attributes:
   diff_mode:
     description: Has nothing to show in diff mode; the plan itself is printed.
     support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -60,6 +60,8 @@ options:
     description: Name of the host in changes and findings.
     type: str
     default: ""
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -69,10 +71,6 @@ attributes:
     support: full
   idempotent:
     description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
     support: full
 author:
   - hpcguard contributors (@hpcguard)

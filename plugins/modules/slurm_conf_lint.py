@@ -45,20 +45,9 @@ options:
     description: Name of the host in findings.
     type: str
     default: ""
-attributes:
-  check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Returns what has changed, or possibly needs to change, when in diff mode.
-    support: none
-  idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.info
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -87,6 +87,8 @@ options:
     description: Directory of snapshots.
     type: path
     default: /var/lib/hpcguard
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -96,10 +98,6 @@ attributes:
     support: full
   idempotent:
     description: A second call with the same arguments changes nothing.
-    support: full
-  platform:
-    description: Target platforms.
-    platforms: posix
     support: full
 author:
   - hpcguard contributors (@hpcguard)

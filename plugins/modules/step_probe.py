@@ -37,6 +37,8 @@ options:
     description: Seconds after the job's start within which sacct must show the record.
     type: int
     default: 60
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
 attributes:
   check_mode:
     description: Submits nothing in check mode.
@@ -47,10 +49,6 @@ attributes:
   idempotent:
     description: Submits a job each time.
     support: none
-  platform:
-    description: Target platforms.
-    platforms: posix
-    support: full
 author:
   - hpcguard contributors (@hpcguard)
 """

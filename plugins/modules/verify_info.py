@@ -69,20 +69,9 @@ options:
       - Nothing is read unless given.
     type: str
     default: ""
-attributes:
-  check_mode:
-    description: Can run in check mode and does the same there.
-    support: full
-  diff_mode:
-    description: Has nothing to show in diff mode.
-    support: none
-  idempotent:
-    description: Changes nothing, so running it again changes nothing.
-    support: full
-  platform:
-    description: Target platforms, with systemd.
-    platforms: posix
-    support: full
+extends_documentation_fragment:
+  - hpcguard.slurm.attributes
+  - hpcguard.slurm.attributes.info
 author:
   - hpcguard contributors (@hpcguard)
 """

@@ -22,6 +22,7 @@ import yaml
 from ansible.playbook.block import Block
 from ansible.playbook.handler import Handler
 
+from ansible_collections.hpcguard.slurm.plugins.doc_fragments.attributes import ModuleDocFragment as Shared
 from ansible_collections.hpcguard.slurm.plugins.module_utils import standard_units, systemd_keys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -812,6 +813,12 @@ def test_an_unknown_variable_is_seen() -> None:
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "plugins/modules").glob("*.py"))
 LICENCE = "# SPDX-License-Identifier: GPL-3.0-or-later"
 
+# What modules share of their attributes, by the name that they are asked for.
+FRAGMENTS = {
+    f"hpcguard.slurm.attributes{part}": yaml.safe_load(text)["attributes"]
+    for part, text in (("", Shared.DOCUMENTATION), (".info", Shared.INFO), (".report", Shared.REPORT))
+}
+
 
 def module_trouble(text: str, acts: bool = False) -> Iterator[str]:
     """What a module owes its users: documentation, and a word on check mode and diff that its code keeps.
@@ -829,8 +836,11 @@ def module_trouble(text: str, acts: bool = False) -> Iterator[str]:
         if part not in parts:
             yield f"no {part}"
     documentation = yaml.safe_load(str(parts.get("DOCUMENTATION", ""))) or {}
+    said = dict(documentation.get("attributes", {}))
+    for name in documentation.get("extends_documentation_fragment", []):
+        said.update(FRAGMENTS[name])
     for attribute in ("check_mode", "diff_mode", "platform"):
-        support = documentation.get("attributes", {}).get(attribute, {}).get("support")
+        support = said.get(attribute, {}).get("support")
         if support not in ("full", "partial", "none", "N/A"):
             yield f"no attribute {attribute}"
     if not acts and not re.search(r"supports_check_mode\s*=\s*True", text):
