@@ -83,6 +83,13 @@ class Look:
                 return
         self.sources.append({"name": name, "why": why})
 
+    def unread(self, findings):
+        """The findings, each with the sources that were not read for it."""
+        missing = [one for one in self.sources if one["why"]]
+        for one in findings:
+            one.setdefault("missing", missing)
+        return findings
+
     def read_config(self):
         done = self.call("scontrol", "show", "config")
         self.config = scontrol_text.parse_config(done.out) if done.rc == 0 else {}

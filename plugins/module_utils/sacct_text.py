@@ -36,6 +36,8 @@ _ID = re.compile(
     r"^(?P<job>[0-9]+)(?:_(?P<task>[0-9]+|\[[0-9,:%+*-]*(?:\.\.\.)?\]?))?(?:\+(?P<part>[0-9]+))?(?:\.(?P<step>[A-Za-z0-9_+-]+))?$"
 )
 _NO_STEP = ("extern",)
+# A name, list or time that may stand in a command line: it starts with no dash, and holds nothing but this.
+_WORD = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:\[\],T+-]*\Z")
 _LIMIT_LESS = {"UNLIMITED": quantities.INFINITE, "INFINITE": quantities.INFINITE}
 
 
@@ -47,6 +49,15 @@ def parse_id(text):
     """
     match = _ID.match(text.strip())
     return {name: value or "" for name, value in match.groupdict().items()} if match else None
+
+
+def is_word(text):
+    """True for what can be a user, a list of nodes or a time, and cannot be an option.
+
+    >>> [is_word(text) for text in ("n[1-3]", "now-7days", "-a", "a b")]
+    [True, True, False, False]
+    """
+    return bool(_WORD.match(text))
 
 
 def fields_of(helpformat):

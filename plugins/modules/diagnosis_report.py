@@ -14,7 +14,8 @@ module: diagnosis_report
 short_description: Print what a diagnosis found, and write it down
 version_added: 0.1.0
 description:
-  - Prints the findings of M(hpcguard.slurm.job_diagnosis_info) or M(hpcguard.slurm.queue_info) in Chinese and English, and writes
+  - Prints the findings of M(hpcguard.slurm.job_diagnosis_info), M(hpcguard.slurm.queue_info),
+    M(hpcguard.slurm.node_diagnosis_info) and M(hpcguard.slurm.rightsizing_info) in Chinese and English, and writes
     them as C(diagnose.json) and C(diagnose.html).
   - Runs on the control node, in the role C(hpcguard.slurm.diagnose).
 options:

@@ -15,6 +15,7 @@ short_description: Tell why a job ended, or has not begun
 version_added: 0.1.0
 description:
   - Gathers what sacct, scontrol, the logs and the job's own output say of a job, and comes to a verdict.
+  - Of a user's jobs it tells those that went wrong, from what sacct says alone.
   - A source that could not be read is named and makes the verdict less sure. Changes nothing.
 options:
   part:
@@ -27,14 +28,15 @@ options:
   job:
     description: Id of the job, such as V(101), V(101_3) of an array, V(101+1) of a het job, V(101.batch).
     type: str
-    required: true
-  bin_dir:
-    description: Directory of Slurm's commands.
-    type: path
     default: ""
-  conf_path:
-    description: The slurm.conf that they use.
-    type: path
+  user:
+    description: A user to tell of instead.
+    type: str
+    default: ""
+  since:
+    description: Since when jobs of O(user) that have ended count, in sacct's own words, such as V(now-7days) or V(2026-12-01).
+    type: str
+    default: now-7days
   lines:
     description: RV(lines) of the nodes.
     type: list
@@ -65,6 +67,7 @@ options:
 extends_documentation_fragment:
   - hpcguard.slurm.attributes
   - hpcguard.slurm.attributes.info
+  - hpcguard.slurm.slurm_commands
 author:
   - hpcguard contributors (@hpcguard)
 """
@@ -75,6 +78,12 @@ EXAMPLES = r"""
   hpcguard.slurm.job_diagnosis_info:
     job: "101"
     bin_dir: /usr/bin
+
+- name: Ask what a user's jobs failed of
+  hpcguard.slurm.job_diagnosis_info:
+    user: alice
+    bin_dir: /usr/bin
+    since: now-30days
 """
 
 RETURN = r"""
@@ -92,21 +101,21 @@ sources:
   sample: [{name: sacct, why: ""}]
 jobs:
   description: The jobs that went wrong, for the nodes.
-  returned: on a controller
+  returned: on a controller, for a job
   type: list
   elements: dict
 owner:
   description: Uid of the job's user.
-  returned: on a controller
+  returned: on a controller, for a job
   type: str
   sample: "1001"
 config:
   description: Where the nodes keep their logs.
-  returned: on a controller
+  returned: on a controller, for a job
   type: dict
 hosts:
   description: NodeNames that have more to say.
-  returned: on a controller
+  returned: on a controller, for a job
   type: list
   elements: str
 lines:
@@ -118,9 +127,11 @@ lines:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_evidence, quantities, sacct_text
+from ansible_collections.hpcguard.slurm.plugins.module_utils import job_diagnosis, job_evidence, job_states, quantities, sacct_text
 
 LOGS = ("SlurmdLogFile", "AccountingStorageType")
+# A look at these is for one job.
+UNREAD = ("output", "slurmctld.log", "slurmd.log", "kernel")
 
 
 def controller(look, params):
@@ -145,11 +156,22 @@ def node(look, params):
     return {"lines": look.lines}
 
 
+def user(look, params):
+    look.read_config()
+    jobs = look.accounting(["-u", params["user"], "-S", params["since"]]).jobs
+    ill = [tries for tries in jobs if job_states.kind(tries[-1]["state"]) == job_states.BAD]
+    for name in UNREAD:
+        look.source(name, "not read for many jobs")
+    return {"findings": job_diagnosis.diagnose(params["user"], job_diagnosis.seen(ill, sources=look.sources)) if ill else []}
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
             "part": {"type": "str", "choices": ["controller", "node"], "default": "controller"},
-            "job": {"type": "str", "required": True},
+            "job": {"type": "str", "default": ""},
+            "user": {"type": "str", "default": ""},
+            "since": {"type": "str", "default": "now-7days"},
             "bin_dir": {"type": "path", "default": ""},
             "conf_path": {"type": "path"},
             "lines": {"type": "list", "elements": "dict", "default": []},
@@ -159,13 +181,19 @@ def main():
             "config": {"type": "dict", "default": {}},
             "node_name": {"type": "str", "default": ""},
         },
+        mutually_exclusive=[("job", "user")],
+        required_one_of=[("job", "user")],
         supports_check_mode=True,
     )
     params = module.params
-    if not sacct_text.parse_id(params["job"]):
+    if params["user"]:
+        for name in ("user", "since"):
+            if not sacct_text.is_word(params[name]):
+                module.fail_json(msg="%s: %r holds what no such name does" % (name, params[name]))
+    elif not sacct_text.parse_id(params["job"]):
         module.fail_json(msg="%r is no job id" % params["job"])
     look = job_evidence.Look(params["bin_dir"], params["conf_path"])
-    result = {"controller": controller, "node": node}[params["part"]](look, params)
+    result = (user if params["user"] else node if params["part"] == "node" else controller)(look, params)
     module.exit_json(changed=False, sources=look.sources, **result)
 
 

@@ -838,7 +838,7 @@ def module_trouble(text: str, acts: bool = False) -> Iterator[str]:
     documentation = yaml.safe_load(str(parts.get("DOCUMENTATION", ""))) or {}
     said = dict(documentation.get("attributes", {}))
     for name in documentation.get("extends_documentation_fragment", []):
-        said.update(FRAGMENTS[name])
+        said.update(FRAGMENTS.get(name, {}))
     for attribute in ("check_mode", "diff_mode", "platform"):
         support = said.get(attribute, {}).get("support")
         if support not in ("full", "partial", "none", "N/A"):

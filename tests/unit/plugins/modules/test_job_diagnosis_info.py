@@ -109,23 +109,41 @@ def test_the_queue(site: Site) -> None:
 
 
 def test_a_node(site: Site) -> None:
-    (found,) = site("queue_info", node="n1")["findings"]
-    assert found["id"] == "node_kill_task"
+    (found,) = site("node_diagnosis_info", node="n1")["findings"]
+    assert found["id"] == "node_kill_task" and "slurmctld" not in str(found["missing"])
 
 
-def test_a_user(site: Site) -> None:
-    result = site("queue_info", user="alice", since="now-30days")
-    assert "job_missing_command" in {one["id"] for one in result["findings"]}
-    assert "output" in {one["name"] for one in result["findings"][0]["missing"]}
+def test_what_a_user_s_jobs_failed_of(site: Site) -> None:
+    (found,) = site("job_diagnosis_info", user="alice", since="now-30days")["findings"]
+    assert found["id"] == "job_missing_command" and "output" in {one["name"] for one in found["missing"]}
+
+
+def test_what_a_user_s_jobs_should_ask_for(site: Site) -> None:
+    (site.home / "rows").write_text(
+        ROW.format(uid=os.geteuid(), home=site.home).replace("FAILED|127:0", "COMPLETED|0:0").replace("|", "\x1f")
+    )
+    (found,) = site("rightsizing_info", user="alice", since="now-30days")["findings"]
+    assert found["id"] == "rightsizing" and "--mem=256M" in found["title"]["en"]
 
 
 def test_sizes_are_refused_without_records(site: Site) -> None:
     (site.home / "config").write_text("AccountingStorageType = accounting_storage/slurmdbd\nJobAcctGatherType = jobacct_gather/none\n")
-    assert "rightsizing_refused" in {one["id"] for one in site("queue_info", user="alice")["findings"]}
+    (found,) = site("rightsizing_info", user="alice")["findings"]
+    assert found["id"] == "rightsizing_refused"
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"node": "-x"}, {"user": "a b"}, {"user": "$(id)"}, {"since": "--help"}, {"node": "n1", "user": "a"}]
+    ("name", "arguments"),
+    [
+        ("node_diagnosis_info", {"node": "-x"}),
+        ("rightsizing_info", {"user": "a b"}),
+        ("rightsizing_info", {}),
+        ("job_diagnosis_info", {"user": "$(id)"}),
+        ("job_diagnosis_info", {"user": "alice\n"}),
+        ("job_diagnosis_info", {"user": "alice", "job": "1"}),
+        ("job_diagnosis_info", {}),
+        ("queue_info", {"since": "--help"}),
+    ],
 )
-def test_what_is_no_name_is_refused(run_module: Run, arguments: dict[str, str]) -> None:
-    assert run_module("queue_info", **arguments)["failed"]
+def test_what_is_no_name_is_refused(run_module: Run, name: str, arguments: dict[str, str]) -> None:
+    assert run_module(name, **arguments)["failed"]
