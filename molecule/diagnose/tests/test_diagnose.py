@@ -56,12 +56,12 @@ CANCELLED = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def users() -> None:
     cluster.succeed("job_support", "-e", "job_support_slurm_why=true")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def jobs(users: None) -> Ids:
     """All of them, submitted and ended."""
     submitted = {name: submit(options, script) for name, (options, script, _cause) in ENDED.items()}
@@ -145,7 +145,7 @@ def test_without_the_database(jobs: Ids) -> None:
 # --- waiting ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def waiting(jobs: Ids) -> t.Iterator[Ids]:
     # a job that slurmctld has forgotten counts as one that ended well
     parent = submit([], "sleep 5; exit 1")
